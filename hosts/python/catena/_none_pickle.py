@@ -36,26 +36,20 @@ def _value_of(data):
         elif name == "STACK_GLOBAL":
             last = stack.pop()
             stack.append(("class", f"{stack.pop()}.{last}"))
-        elif name == "REDUCE":
-            args = stack.pop()
-            stack.append(("call", stack.pop(), args))
-        elif name == "BUILD":
-            state = stack.pop()
-            stack.append(("build", stack.pop(), state))
-        elif name in ("TUPLE", "EMPTY_TUPLE"):
-            stack.append(tuple(pop_to_mark()) if name == "TUPLE" else ())
+        elif name in ("REDUCE", "BUILD"):
+            argument = stack.pop()
+            stack.append(("call" if name == "REDUCE" else "build", stack.pop(), argument))
+        elif name == "EMPTY_TUPLE":
+            stack.append(())
         elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
-            n = int(name[-1])
-            items = tuple(stack[-n:])
-            del stack[-n:]
-            stack.append(items)
-        elif name in ("LIST", "EMPTY_LIST"):
-            stack.append(pop_to_mark() if name == "LIST" else [])
-        elif name == "APPEND":
-            item = stack.pop()
-            stack[-1].append(item)
-        elif name == "APPENDS":
+            stack[-int(name[-1]):] = [tuple(stack[-int(name[-1]):])]
+        elif name == "EMPTY_LIST":
+            stack.append([])
+        elif name in ("TUPLE", "LIST"):
             items = pop_to_mark()
+            stack.append(tuple(items) if name == "TUPLE" else items)
+        elif name in ("APPEND", "APPENDS"):
+            items = [stack.pop()] if name == "APPEND" else pop_to_mark()
             stack[-1].extend(items)
         elif code.arg is not None and isinstance(arg, (bool, int, str, bytes)):
             stack.append(arg.encode("latin-1") if isinstance(arg, str) and len(arg) == 1 else arg)

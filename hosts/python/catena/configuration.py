@@ -12,8 +12,8 @@ from catena import _core
 # The fields of the core's Config.
 _flags = frozenset(["train", "enable_backprop", "deterministic", "debug", "compositions"])
 _core_names = {name: name for name in _flags} | {"cudnn_deterministic": "deterministic"}
-_products = {"float32": 0, "bfloat16": 16, "float16": 32}
-_cudnn = {"always": 1, "auto": 1, "never": 0}
+_choices = {"products": {"float32": 0, "bfloat16": 16, "float16": 32},
+            "use_cudnn": {"always": 1, "auto": 1, "never": 0}}
 
 
 class _Mixed16:
@@ -30,14 +30,11 @@ mixed16 = _Mixed16()
 
 def _value_in_core(name, value):
     """The integer that the core and its plugins read under the name, or None."""
-    if name == "products":
-        if value not in _products:
-            raise ValueError(f"[config] products: expected one of {list(_products)}, got {value!r}")
-        return _products[value]
-    if name == "use_cudnn" and isinstance(value, str):
-        if value not in _cudnn:
-            raise ValueError(f"[config] use_cudnn: expected one of {list(_cudnn)}, got {value!r}")
-        return _cudnn[value]
+    if name == "products" or name == "use_cudnn" and isinstance(value, str):
+        choices = _choices[name]
+        if value not in choices:
+            raise ValueError(f"[config] {name}: expected one of {list(choices)}, got {value!r}")
+        return choices[value]
     is_integer = isinstance(value, int) and -2 ** 63 <= value < 2 ** 63
     return int(value) if is_integer else None
 

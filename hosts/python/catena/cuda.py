@@ -126,18 +126,7 @@ def full(shape, fill_value, dtype="float32") -> Any:
     return cupy.full(shape, fill_value, dtype)
 
 
-def empty(shape, dtype="float32") -> Any:
-    return cupy.empty(shape, dtype)
-
-
-def zeros(shape, dtype="float32") -> Any:
-    return cupy.zeros(shape, dtype)
-
-
-def ones(shape, dtype="float32") -> Any:
-    return cupy.ones(shape, dtype)
-
-
+empty, zeros, ones = cupy.makers_of("float32")
 empty_like, full_like = cupy.empty_like, cupy.full_like
 ones_like, zeros_like = cupy.ones_like, cupy.zeros_like
 
@@ -145,11 +134,7 @@ ones_like, zeros_like = cupy.ones_like, cupy.zeros_like
 # ---- streams
 
 class Stream:
-    """A stream of CuPy. It has no effect: catena has one order of the work on each device.
-
-    Args:
-        null, non_blocking, ptds: are ignored.
-    """
+    """A stream of CuPy. It has no effect: catena has one order of the work on each device."""
 
     def __init__(self, null=False, non_blocking=False, ptds=False) -> None:
         pass
@@ -179,11 +164,7 @@ Stream.null = Stream(null=True)
 
 
 class Event:
-    """An event of CuPy: a place in the work on a device.
-
-    Args:
-        block, disable_timing, interprocess: are ignored.
-    """
+    """An event of CuPy: a place in the work on a device. The arguments are ignored."""
 
     def __init__(self, block=False, disable_timing=False, interprocess=False) -> None:
         self._device = None

@@ -59,16 +59,14 @@ def full(shape, fill_value, dtype=float) -> Any:
     return _core.full(shape, fill_value, dtype, _core.gpu(None))
 
 
-def empty(shape, dtype=float) -> Any:
-    return _core.full(shape, None, dtype, _core.gpu(None))
+def makers_of(dtype) -> Any:
+    """The functions empty(), zeros() and ones(), with a default dtype."""
+    def maker(value):
+        return lambda shape, dtype=dtype: _core.full(shape, value, dtype, _core.gpu(None))
+    return map(maker, (None, 0, 1))
 
 
-def zeros(shape, dtype=float) -> Any:
-    return full(shape, 0, dtype)
-
-
-def ones(shape, dtype=float) -> Any:
-    return full(shape, 1, dtype)
+empty, zeros, ones = makers_of(float)
 
 
 def full_like(a, fill_value, dtype=None) -> Any:

@@ -1,4 +1,5 @@
 """DeviceResident, the base of objects whose arrays move between devices together."""
+import operator
 import warnings
 from typing import Any
 
@@ -77,10 +78,8 @@ class DeviceResident:
         """The device of the object, which is that of new parameters and of its ``xp``."""
         return _core.Device(-1) if self._device is None else self._device
 
-    @property
-    def xp(self):
-        """The module for arrays on the device: numpy, or cupy on a GPU."""
-        return self.device.xp
+    xp = property(operator.attrgetter("device.xp"),
+                  doc="The module for arrays on the device: numpy, or cupy on a GPU.")
 
     def to_device(self, device) -> Any:
         """Moves all variables and arrays to a device. Returns the object."""

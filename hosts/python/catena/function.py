@@ -4,9 +4,8 @@ import weakref
 from typing import Any
 
 from catena import _core
-from catena._core import UnsupportedError
 from catena.configuration import config, force_backprop_mode, no_backprop_mode
-from catena.function_node import FunctionNode
+from catena.function_node import FunctionNode, on_gpu
 
 __all__ = ["Function", "FunctionAdapter", "force_backprop_mode", "no_backprop_mode"]
 
@@ -20,9 +19,7 @@ class FunctionAdapter(FunctionNode):
     def __init__(self, function) -> None:
         self.function = function
 
-    @property
-    def label(self):
-        return self.function.label
+    label = property(lambda self: self.function.label)
 
     def forward(self, inputs) -> Any:
         self.retain_inputs(range(len(inputs)))
@@ -127,51 +124,28 @@ class Function:
         """The last call in the graph, or None if it is gone."""
         return self._node and self._node()
 
-    @property
-    def inputs(self):
-        node = self.node
-        return None if node is None else node.inputs
-
-    @property
-    def outputs(self):
-        node = self.node
-        return None if node is None else node.outputs
-
-    @property
-    def output_data(self):
-        """The arrays of the outputs; None for those that ``retain_outputs()`` did not keep."""
-        return self.node.output_data
-
-    @property
-    def rank(self):
-        return self.node.rank
-
-    @property
-    def label(self):
-        return type(self).__name__
-
-    def _on_gpu(self, arrays):
-        return any(isinstance(x, _core.Array) and x.device.is_gpu for x in arrays)
-
-    def forward(self, inputs) -> Any:
-        return self.forward_gpu(inputs) if self._on_gpu(inputs) else self.forward_cpu(inputs)
+    inputs = property(lambda self: self.node and self.node.inputs)
+    outputs = property(lambda self: self.node and self.node.outputs)
+    output_data = property(lambda self: self.node.output_data, doc=FunctionNode.output_data.__doc__)
+    rank = property(lambda self: self.node.rank)
+    label = property(lambda self: type(self).__name__)
+    forward = FunctionNode.forward
 
     def forward_cpu(self, inputs) -> Any:
-        raise UnsupportedError(f"[{self.label}] forward_cpu: expected a class that overrides it")
+        raise _core.UnsupportedError(f"[{self.label}] forward_cpu: expected a class that overrides it")
 
     def forward_gpu(self, inputs) -> Any:
-        raise UnsupportedError(f"[{self.label}] forward_gpu: expected a class that overrides it")
+        raise _core.UnsupportedError(f"[{self.label}] forward_gpu: expected a class that overrides it")
 
     def backward(self, inputs, grad_outputs) -> Any:
-        if self._on_gpu(tuple(inputs) + tuple(grad_outputs)):
+        if on_gpu((*inputs, *grad_outputs)):
             return self.backward_gpu(inputs, grad_outputs)
         return self.backward_cpu(inputs, grad_outputs)
 
     def backward_cpu(self, inputs, grad_outputs) -> Any:
         return (None,) * len(inputs)
 
-    def backward_gpu(self, inputs, grad_outputs) -> Any:
-        return (None,) * len(inputs)
+    backward_gpu = backward_cpu
 
     def retain_inputs(self, indexes) -> None:
         """In ``forward()``: keeps only these inputs for ``backward()``; others are None."""
@@ -197,5 +171,5 @@ class Function:
         import numpy
         for name, value in self.__dict__.items():
             if isinstance(value, (numpy.ndarray, _core.Array)):
-                self.__dict__[name] = _core.as_python(_core.as_array(value).to_device(device))
+                self.__dict__[name] = device.send(value)
         return self

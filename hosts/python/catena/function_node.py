@@ -2,11 +2,15 @@
 from typing import Any
 
 from catena import _core
-from catena._core import UnsupportedError
 from catena.configuration import config
 from catena.variable import grad
 
 __all__ = ["FunctionNode", "grad"]
+
+
+def on_gpu(arrays) -> bool:
+    """Whether one of the arrays is on a GPU."""
+    return any(isinstance(x, _core.Array) and x.device.is_gpu for x in arrays)
 
 
 class FunctionNode(_core.FunctionNodeBase):
@@ -43,16 +47,17 @@ class FunctionNode(_core.FunctionNodeBase):
         return self.forward(inputs)
 
     def forward(self, inputs) -> Any:
-        on_gpu = any(isinstance(x, _core.Array) and x.device.is_gpu for x in inputs)
-        return self.forward_gpu(inputs) if on_gpu else self.forward_cpu(inputs)
+        return self.forward_gpu(inputs) if on_gpu(inputs) else self.forward_cpu(inputs)
 
     def forward_cpu(self, inputs) -> Any:
-        raise UnsupportedError(f"[{self.label}] forward_cpu: expected a class that overrides "
-                               "forward() or forward_cpu(), got one that overrides neither")
+        self._not_overridden("forward_cpu")
 
     def forward_gpu(self, inputs) -> Any:
-        raise UnsupportedError(f"[{self.label}] forward_gpu: expected a class that overrides "
-                               "forward() or forward_gpu(), got one that overrides neither")
+        self._not_overridden("forward_gpu")
+
+    def _not_overridden(self, method):
+        raise _core.UnsupportedError(f"[{self.label}] {method}: expected a class that overrides forward() "
+                                     f"or {method}(), got one that overrides neither")
 
     def backward(self, target_input_indexes, grad_outputs) -> Any:
         none = (None,) * len(target_input_indexes)

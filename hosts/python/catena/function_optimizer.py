@@ -31,8 +31,7 @@ class FunctionOptimizer(GradientMethod):
 
     def __init__(self, **hyperparameters) -> None:
         super().__init__()
-        for name, value in hyperparameters.items():
-            setattr(self.hyperparam, name, value)
+        vars(self.hyperparam).update(hyperparameters)
 
     def create_update_rule(self) -> Any:
         return self.rule_class(self.hyperparam)
@@ -72,12 +71,9 @@ class BiasCorrected:
 class PluginOptimizer(GradientMethod):
     """An optimizer whose update rule is a function of a plugin.
 
-    Args:
-        function: the full name of the function. Its inputs are the parameter, the gradient and the
-            state; it changes the first and the last in place.
-        state: the names of its state arrays.
-        hyperparameters: the values of its attributes, except "t", the number of the step, which it
-            gets if ``counts`` is true.
+    ``function`` is the full name of the function. Its inputs are the parameter, the gradient and the arrays
+    ``state``; it changes the first and the last in place. ``hyperparameters`` are the values of its
+    attributes, except "t", the number of the step, which it gets if ``counts`` is true.
     """
 
     def __init__(self, function: str, state=(), counts: bool = False,
@@ -86,8 +82,7 @@ class PluginOptimizer(GradientMethod):
         names = tuple(hyperparameters)
         self._rule = {"function": function, "all_state": tuple(state), "names": names,
                       "attributes": names + ("t",) * bool(counts)}
-        for name, value in hyperparameters.items():
-            setattr(self.hyperparam, name, value)
+        vars(self.hyperparam).update(hyperparameters)
 
     def create_update_rule(self) -> Any:
         rule = Rule(self.hyperparam)
@@ -99,9 +94,5 @@ def missing(name, module, modules, names) -> Any:
     """What catena.optimizers has under a name that it does not define."""
     if name in modules:
         return sys.modules[module]
-    text = f"module {module!r} has no attribute {name!r}"
-    if not name.startswith("_"):
-        from catena.functions._plugins import suggestion
-        hint = suggestion(name, names)
-        text += hint and "; " + hint
-    raise AttributeError(text)
+    from catena.functions._plugins import no_attribute
+    raise no_attribute(module, name, names)

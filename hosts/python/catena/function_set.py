@@ -42,6 +42,16 @@ class _LinkOf(Link):
         return type(self), (self._function,)
 
 
+def _arrays(attribute, doc) -> Any:
+    def get(functions):
+        return tuple(getattr(parameter, attribute) for parameter in functions._sorted())
+
+    def assign(functions, arrays):
+        for parameter, array in zip(functions._sorted(), arrays, strict=True):
+            setattr(parameter, attribute, array)
+    return property(get, assign, doc=doc)
+
+
 class FunctionSet(Chain):
     """Functions and links with names. Those that are assigned to attributes become children.
 
@@ -95,25 +105,9 @@ class FunctionSet(Chain):
         """The set itself, which optimizers take. It can be unpacked into parameters and gradients."""
         return self
 
-    @property
-    def parameters(self):
-        """The arrays of all parameters, sorted by path. They can be assigned, without a copy."""
-        return tuple(parameter.array for parameter in self._sorted())
-
-    @parameters.setter
-    def parameters(self, arrays):
-        for parameter, array in zip(self._sorted(), arrays, strict=True):
-            parameter.array = array
-
-    @property
-    def gradients(self):
-        """The gradients of all parameters, in the same order. They can be assigned."""
-        return tuple(parameter.grad for parameter in self._sorted())
-
-    @gradients.setter
-    def gradients(self, arrays):
-        for parameter, array in zip(self._sorted(), arrays, strict=True):
-            parameter.grad = array
+    parameters = _arrays(
+        "array", "The arrays of all parameters, sorted by path. They can be assigned, without a copy.")
+    gradients = _arrays("grad", "The gradients of all parameters, in the same order. They can be assigned.")
 
     def copy_parameters_from(self, params) -> None:
         """Copies the elements of arrays, in the order of ``parameters``, also between devices."""

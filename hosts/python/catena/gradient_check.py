@@ -1,9 +1,11 @@
 """Checks gradients against finite differences in float64."""
+import math
 from typing import Any
 
 import numpy
 
 from catena import _core
+from catena._members import _on_host
 from catena.testing import assert_allclose
 from catena.variable import Variable
 
@@ -16,11 +18,7 @@ class NondifferentiableError(Exception):
 
 
 def _host(array):
-    """The elements as a numpy.ndarray, half precision as float32."""
-    if isinstance(array, _core.Array):
-        array = array.to_device(-1)
-        array = array.astype("float32") if str(array.dtype) == "bfloat16" else array
-    return numpy.asarray(array)
+    return _on_host(array) if isinstance(array, _core.Array) else numpy.asarray(array)
 
 
 def _wide(array):
@@ -52,7 +50,7 @@ def _assign(array, values):
 
 def numerical_grad(f, inputs, grad_outputs, eps=1e-3, detect_nondifferentiable=False, diff_atol=0,
                    diff_rtol=1e-2, center_outputs=None) -> Any:
-    """The gradients of a function, by finite differences.
+    """The gradients of a function, by finite differences: a list with an array for each input.
 
     Args:
         f: a function without arguments that returns a tuple of arrays.
@@ -64,9 +62,6 @@ def numerical_grad(f, inputs, grad_outputs, eps=1e-3, detect_nondifferentiable=F
         diff_atol, diff_rtol: how far from the parabola they may be, absolutely and as a part of the
             range of the outputs.
         center_outputs: ignored.
-
-    Returns:
-        A list with an array for each input.
     """
     assert eps > 0
     inputs = tuple(inputs)
@@ -122,14 +117,14 @@ def _backward(ys, gys, enable_double_backprop=False):
 
 def _direction(shapes):
     """A random vector of length one in parts with these shapes; no element is nearly zero."""
-    size = sum(int(numpy.prod(shape)) for shape in shapes)
+    sizes = [math.prod(shape) for shape in shapes]
+    size = sum(sizes)
     vector = numpy.random.normal(size=size)
     if size > 0:
         squares = vector * vector
         vector = numpy.copysign(numpy.sqrt(0.99 * squares / squares.sum() + 0.01 / size), vector)
-    ends = numpy.cumsum([int(numpy.prod(shape)) for shape in shapes])
-    return [vector[end - int(numpy.prod(shape)):end].reshape(shape)
-            for end, shape in zip(ends, shapes)]
+    parts = numpy.split(vector, numpy.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes)]
 
 
 def check_backward(func, x_data, y_grad, params=(), eps=1e-3, atol=1e-5, rtol=1e-4, no_grads=None,
@@ -226,12 +221,8 @@ def check_double_backward(func, x_data, y_grad, x_grad_grad, params=(), params_g
                           detect_nondifferentiable=False) -> None:
     """Compares gradients of gradients with finite differences of the gradients.
 
-    Args:
-        x_grad_grad: the gradients of the gradients of the inputs.
-        params_grad_grad: those of the gradients of the parameters.
-        func, x_data, y_grad, params, eps, atol, rtol, no_grads, dtype,
-            detect_nondifferentiable: see check_backward(). no_grads also has an entry for each
-            array of y_grad.
+    x_grad_grad and params_grad_grad are the gradients of the gradients of the inputs and parameters. The
+    other arguments are those of check_backward(); no_grads also has an entry for each array of y_grad.
     """
     from catena import functions
     xs, params = _as_tuple(x_data), _as_tuple(params)

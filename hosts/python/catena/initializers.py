@@ -3,6 +3,7 @@
 Random values are drawn on the host from numpy.random, as in Chainer: after ``numpy.random.seed(0)``
 they are the same as there.
 """
+import math
 from typing import Any
 
 import numpy
@@ -22,9 +23,7 @@ def get_fans(shape) -> Any:
         raise ValueError(f"shape must be tuple. Actual type: {type(shape)}")
     if len(shape) < 2:
         raise ValueError(f"shape must be of length >= 2. Actual shape: {shape}")
-    positions = 1
-    for extent in shape[2:]:
-        positions *= extent
+    positions = math.prod(shape[2:])
     return shape[1] * positions, shape[0] * positions
 
 
@@ -278,8 +277,9 @@ def _is_array(value):
         or hasattr(value, "__dlpack__"))
 
 
-def _get_initializer(initializer):
-    """An initializer from a number, an array, a callable or None, which is LeCunNormal."""
+def _get_initializer(initializer, default=None):
+    """An initializer from a number, an array, a callable or None: the default, else LeCunNormal."""
+    initializer = default if initializer is None else initializer
     if initializer is None:
         return LeCunNormal()
     if numpy.isscalar(initializer) or (_is_array(initializer) and not callable(initializer)):

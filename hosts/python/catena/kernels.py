@@ -1,5 +1,6 @@
 """Kernels from formulas, compiled at run time for CPUs and GPUs, with CuPy's interface."""
 import functools
+import operator
 from typing import Any
 
 import numpy
@@ -28,36 +29,29 @@ def clear_memo() -> None:
 class _Kernel:
     """A compiled formula. ``name`` is its name in messages and profilers."""
 
-    def __init__(self, core, name, arguments, return_tuple=False) -> None:
+    def __init__(self, core, name, in_params, out_params="", return_tuple=False) -> None:
         self._core = core
         self.name = name
-        self._all_are_outputs = "*" in arguments  # pointers, through which the formula may write
+        self.in_params = in_params
+        self.out_params = out_params
+        self._all_are_outputs = "*" in in_params  # pointers, through which the formula may write
         self._return_tuple = return_tuple
 
-    @property
-    def nin(self):
-        """The number of inputs."""
-        return self._core.inputs
-
-    @property
-    def nout(self):
-        """The number of outputs."""
-        return self._core.outputs
-
-    @property
-    def nargs(self):
-        return self.nin + self.nout
+    nin = property(operator.attrgetter("_core.inputs"), doc="The number of inputs.")
+    nout = property(operator.attrgetter("_core.outputs"), doc="The number of outputs.")
+    nargs = property(lambda self: self.nin + self.nout)
 
     def _run(self, args, size, axis, keepdims):
         given = list(args)
         copies = []
         for i in range(0 if self._all_are_outputs else self.nin, len(given)):
             array = given[i]
-            if isinstance(array, numpy.ndarray) and not (
-                    array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
+            if not isinstance(array, numpy.ndarray):
+                continue
+            if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
                 given[i] = numpy.ascontiguousarray(array, array.dtype.newbyteorder("="))
                 copies.append((array, given[i]))
-            if isinstance(array, numpy.ndarray) and not array.flags.writeable and i >= self.nin:
+            if not array.flags.writeable and i >= self.nin:
                 raise ValueError(f"[{self.name}] output {i - self.nin}: expected an array that can "
                                  "be written to, got a read-only one")
         outputs = self._core.call(given, size, axis, keepdims)
@@ -78,14 +72,12 @@ class ElementwiseKernel(_Kernel):
     that are declared with it. ``raw T x`` is a whole array, which the formula indexes.
 
     Args:
-        in_params: the types and names of the inputs.
-        out_params: those of the outputs.
+        in_params, out_params: the types and names of the inputs, and of the outputs.
         operation: statements in C++. ``i`` is the index of the element, ``n`` their number.
         name: the name in messages.
         return_tuple: whether a single output is returned in a tuple.
-        preamble: code before the kernel.
+        preamble, options: code before the kernel, and options for the compiler.
         loop_prep, after_loop: statements before and after the loop over a thread's elements.
-        options: options for the compiler.
         keep: whether to keep the source in the cache folder.
     """
 
@@ -94,9 +86,7 @@ class ElementwiseKernel(_Kernel):
                  options=(), keep=False) -> None:
         core = _core.elementwise_kernel(in_params, out_params, operation, name, preamble, loop_prep,
                                         after_loop, options, keep)
-        super().__init__(core, name, in_params, return_tuple)
-        self.in_params = in_params
-        self.out_params = out_params
+        super().__init__(core, name, in_params, out_params, return_tuple)
         self.operation = operation
         self._no_return = no_return
 
@@ -117,15 +107,12 @@ class ReductionKernel(_Kernel):
     ``ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm")(x, axis=1)``
 
     Args:
-        in_params: the types and names of the inputs.
-        out_params: those of the outputs.
         map_expr: an expression of the inputs.
         reduce_expr: an associative and commutative expression of ``a`` and ``b``.
         post_map_expr: statements that compute the outputs from ``a``.
         identity: the neutral value of ``reduce_expr``; None if there is none.
-        name: the name in messages.
         reduce_type: the type of ``a`` and ``b``; by default that of the first output.
-        preamble, options, keep: see ElementwiseKernel.
+        in_params, out_params, name, preamble, options, keep: see ElementwiseKernel.
     """
 
     def __init__(self, in_params, out_params, map_expr, reduce_expr, post_map_expr, identity,
@@ -135,9 +122,7 @@ class ReductionKernel(_Kernel):
             in_params, out_params, map_expr, reduce_expr, post_map_expr,
             "" if identity is None else str(identity), name, reduce_type or "", preamble, options,
             keep)
-        super().__init__(core, name, in_params)
-        self.in_params = in_params
-        self.out_params = out_params
+        super().__init__(core, name, in_params, out_params)
 
     def __call__(self, *args, out=None, axis=None, keepdims=False, stream=None) -> Any:
         """Reduces along the axes, by default all. ``stream`` is ignored."""

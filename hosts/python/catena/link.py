@@ -3,6 +3,7 @@ import collections
 import collections.abc
 import contextlib
 import copy
+import operator
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -101,10 +102,8 @@ class Link(DeviceResident):
 
     # Registration.
 
-    @property
-    def within_init_scope(self):
-        """Whether assignments register parameters and links."""
-        return self._within_init_scope
+    within_init_scope = property(operator.attrgetter("_within_init_scope"),
+                                 doc="Whether assignments register parameters and links.")
 
     @contextlib.contextmanager
     def init_scope(self) -> Iterator[Any]:
@@ -145,9 +144,8 @@ class Link(DeviceResident):
     def add_persistent(self, name, value) -> None:
         """Adds a value that is saved with the link."""
         self._check_new(name, "persistent value")
-        self._persistent.add(name)
-        self._params.discard(name)
         super().__setattr__(name, value)
+        self.register_persistent(name)
 
     def register_persistent(self, name) -> None:
         """Makes an attribute a value that is saved with the link."""

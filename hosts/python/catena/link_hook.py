@@ -1,20 +1,20 @@
 """Hooks that run before and after the calls of links."""
 import threading
+import types
 from typing import Any
 
 __all__ = ["LinkHook"]
 
 in_use = 0  # the number of hooks of all links that are active in any thread
 _counting = threading.Lock()
-_thread = threading.local()
 
 
-def _hooks_of_thread():
-    try:
-        return _thread.hooks
-    except AttributeError:
-        _thread.hooks = {}
-        return _thread.hooks
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.hooks = {}
+
+
+_thread = _Thread()
 
 
 def _count(change):
@@ -34,17 +34,16 @@ class LinkHook:
     name = "LinkHook"
 
     def __enter__(self) -> Any:
-        hooks = _hooks_of_thread()
-        if self.name in hooks:
+        if self.name in _thread.hooks:
             raise KeyError(f"hook {self.name} already exists")
-        hooks[self.name] = self
+        _thread.hooks[self.name] = self
         _count(1)
         self.added(None)
         return self
 
     def __exit__(self, *_) -> None:
         _count(-1)
-        _hooks_of_thread().pop(self.name).deleted(None)
+        _thread.hooks.pop(self.name).deleted(None)
 
     def added(self, link) -> Any:
         """Called when the hook becomes active; ``link`` is None for all links."""
@@ -59,24 +58,10 @@ class LinkHook:
         """Called after each call."""
 
 
-class _Call:
-    """The arguments of hooks: a call of a link."""
-
-    def __init__(self, link, args, kwargs) -> None:
-        self.link = link
-        self.forward_name = "forward"
-        self.args = args
-        self.kwargs = kwargs
-
-    def __repr__(self):
-        values = " ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"<{type(self).__name__} {values}>"
-
-
 def call(link, args, kwargs) -> Any:
     """Calls a link, and the hooks of the thread and of the link."""
-    hooks = {**_hooks_of_thread(), **link.local_link_hooks}.values()
-    about = _Call(link, args, kwargs)
+    hooks = {**_thread.hooks, **link.local_link_hooks}.values()
+    about = types.SimpleNamespace(link=link, forward_name="forward", args=args, kwargs=kwargs)
     for hook in hooks:
         hook.forward_preprocess(about)
     out = link.forward(*args, **kwargs)

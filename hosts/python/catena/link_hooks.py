@@ -60,12 +60,10 @@ class TimerHook(LinkHook):
         return found
 
     def print_report(self, unit="auto", file=None) -> None:
-        """Prints a table.
+        """Prints a table to a file, by default the standard output.
 
-        Args:
-            unit: "sec", "ms", "us", "ns", "auto" for one unit that fits the largest time, or
-                "auto_foreach" for one in each row.
-            file: by default, the standard output.
+        ``unit`` is "sec", "ms", "us", "ns", "auto" for one unit that fits the largest time, or
+        "auto_foreach" for one in each row.
         """
         if unit not in (*_units, "auto", "auto_foreach"):
             raise ValueError("[TimerHook] unit: expected one of "
@@ -116,13 +114,7 @@ class _WeightHook(LinkHook):
 
 
 class WeightStandardization(_WeightHook):
-    """Weights with the mean 0 and the variance 1 for each output.
-
-    Args:
-        eps: is added to the variance.
-        weight_name: the name of the weights.
-        name: the name of the hook.
-    """
+    """Weights with the mean 0 and the variance 1, to which ``eps`` is added, for each output."""
 
     name = "WeightStandardization"
 
@@ -145,11 +137,7 @@ class SpectralNormalization(_WeightHook):
         eps: is added to norms.
         use_gamma: whether to multiply by a parameter ``gamma``, which is first the singular value.
         factor: the singular value is divided by it, unless it is None.
-        weight_name: the name of the weights.
-        name: the name of the hook.
-
-    Attributes:
-        v: the other singular vector in the last call, an array.
+        weight_name, name: the names of the weights and of the hook.
     """
 
     name = "SpectralNormalization"
@@ -161,7 +149,7 @@ class SpectralNormalization(_WeightHook):
         self.n_power_iteration, self.eps = n_power_iteration, eps
         self.use_gamma, self.factor = use_gamma, factor
         self.vector_name = weight_name + "_u"
-        self.v: Any = None
+        self.v: Any = None  # the other singular vector in the last call, an array
         self.axis = 0  # of the outputs
 
     def added(self, link) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from catena import _core, optimizer_hooks
 from catena.configuration import using_device
+from catena.link import Link
 from catena.optimizer_hooks import GradientLARS
 from catena.update_rule import Hooks, Hyperparameter, HyperparameterProxy, Rule, Steps, UpdateRule
 from catena.variable import Parameter, Variable
@@ -34,32 +35,24 @@ Lasso = _deprecated(optimizer_hooks.Lasso)
 WeightDecay = _deprecated(optimizer_hooks.WeightDecay)
 
 
-class _Parameters:
+class _Parameters(Link):
     """The target of Chainer 1's setup(): lists of parameters and of their gradients."""
 
     def __init__(self, params, grads) -> None:
-        self._params = []
+        super().__init__()
+        self._all = []
         for param, grad in zip(params, grads):
             if not isinstance(param, Variable):
                 param = Parameter(param)
                 param.grad = grad
                 _core.keep_gradients([param])
-            self._params.append(param)
+            self._all.append(param)
 
     def params(self, include_uninit=True) -> Any:
-        return iter(self._params)
+        return iter(self._all)
 
     def namedparams(self, include_uninit=True) -> Any:
-        for i, param in enumerate(self._params):
-            yield f"/{i}", param
-
-    def cleargrads(self) -> None:
-        for param in self._params:
-            param.cleargrad()
-
-    def zerograds(self) -> None:
-        for param in self._params:
-            param.zerograd()
+        return ((f"/{i}", param) for i, param in enumerate(self._all))
 
 
 class Optimizer:
@@ -103,15 +96,9 @@ class Optimizer:
         return self
 
     def update(self, lossfun=None, *args, **kwds) -> None:
-        """Updates the parameters.
-
-        Args:
-            lossfun: a function of the other arguments that returns a loss, whose gradients are then
-                computed. Without it, the gradients are those that the parameters have.
-        """
-        if type(self).update_one is Optimizer.update_one and all(
-                getattr(type(self), name) is getattr(Optimizer, name)
-                for name in ["update_one_cpu", "update_one_gpu"]):
+        """Updates the parameters from the gradients of lossfun(*args, **kwds), by default from theirs."""
+        if all(getattr(type(self), name) is getattr(Optimizer, name)
+               for name in ["update_one", "update_one_cpu", "update_one_gpu"]):
             raise NotImplementedError
         if lossfun is not None:
             self._backward(lossfun, args, kwds)
@@ -145,8 +132,7 @@ class Optimizer:
     def init_state_cpu(self, param, grad) -> Any:
         return None
 
-    def init_state_gpu(self, param, grad) -> Any:
-        return None
+    init_state_gpu = init_state_cpu
 
     def update_one(self, param, grad, state) -> None:
         """Updates the array of a parameter in place, as in Chainer 1."""
@@ -155,8 +141,7 @@ class Optimizer:
     def update_one_cpu(self, param, grad, state) -> Any:
         raise NotImplementedError
 
-    def update_one_gpu(self, param, grad, state) -> Any:
-        raise NotImplementedError
+    update_one_gpu = update_one_cpu
 
     def new_epoch(self, auto=False) -> None:
         """Counts an epoch. ``auto`` must be True in updaters that set ``use_auto_new_epoch``."""
@@ -248,9 +233,7 @@ class Optimizer:
     def loss_scaling(self, interval=1000, scale=None) -> None:
         """Multiplies losses by a factor, and divides gradients by it.
 
-        Args:
-            interval: the number of updates without overflow after which the factor is doubled.
-            scale: a constant factor.
+        It is the constant ``scale``, or is doubled after ``interval`` updates without overflow.
         """
         if scale is not None:
             if scale <= 0:

@@ -85,11 +85,9 @@ def exponential_decay_noise(xp, shape, dtype, hook, opt) -> Any:
 
 
 class GradientNoise(_OfEachParameter):
-    """Adds noise to the gradient.
+    """Adds noise to the gradient: noise_func(numpy, shape, dtype, hook, update rule).
 
-    Args:
-        eta: the scale of the noise. The paper takes 0.01, 0.3 or 1.
-        noise_func: a function of (numpy, shape, dtype, hook, update rule) that returns the noise.
+    ``eta`` is its scale, for which the paper takes 0.01, 0.3 or 1.
     """
 
     name = "GradientNoise"

@@ -1,6 +1,5 @@
 """Values that links and extensions report during training, with the names of chainer.reporter."""
 import contextlib
-import json
 import threading
 import warnings
 from collections.abc import Iterator
@@ -8,16 +7,18 @@ from typing import Any
 
 from catena import _core
 from catena.configuration import config
+from catena.serializer import Serializer, serialize_json
+from catena.variable import as_array
 
 __all__ = ["DictSummary", "Reporter", "Summary", "get_current_reporter", "report", "report_scope"]
 
-_of_thread = threading.local()
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.reporters = []
 
 
-def _reporters():
-    if not hasattr(_of_thread, "reporters"):
-        _of_thread.reporters = []
-    return _of_thread.reporters
+_thread = _Thread()
 
 
 def _without_graph(value):
@@ -38,10 +39,10 @@ class Reporter:
         self.observation: Any = {}
 
     def __enter__(self) -> None:
-        _reporters().append(self)
+        _thread.reporters.append(self)
 
     def __exit__(self, exc_type, exc_value, traceback) -> None:
-        _reporters().pop()
+        _thread.reporters.pop()
 
     @contextlib.contextmanager
     def scope(self, observation) -> Iterator[Any]:
@@ -81,26 +82,20 @@ class Reporter:
 
 def get_current_reporter() -> Any:
     """The current reporter of the thread."""
-    return _reporters()[-1]
+    return _thread.reporters[-1]
 
 
 def report(values, observer=None) -> None:
     """Reports a dictionary of values to the current reporter, if there is one."""
-    reporters = _reporters()
-    if reporters:
-        reporters[-1].report(values, observer)
+    if _thread.reporters:
+        _thread.reporters[-1].report(values, observer)
 
 
 @contextlib.contextmanager
 def report_scope(observation) -> Iterator[Any]:
     """The current reporter writes to the given dictionary in the scope."""
-    current = get_current_reporter()
-    before = current.observation
-    current.observation = observation
-    try:
+    with get_current_reporter().scope(observation):
         yield
-    finally:
-        current.observation = before
 
 
 def _number(value):
@@ -147,7 +142,6 @@ class Summary:
 
     def serialize(self, serializer) -> None:
         self._fold()
-        from catena.serializer import Serializer
         saving = isinstance(serializer, Serializer)
         try:
             self._x = float(serializer("_x", self._x))
@@ -162,8 +156,7 @@ class Summary:
 def scalar_of(value) -> Any:
     """The array of a variable; None unless it is a number or a 0-d array."""
     import numpy
-    if isinstance(value, _core.Variable):
-        value = value.array
+    value = as_array(value)
     return value if numpy.isscalar(value) or getattr(value, "ndim", -1) == 0 else None
 
 
@@ -197,14 +190,9 @@ class DictSummary:
         return found
 
     def serialize(self, serializer) -> None:
-        from catena.serializer import Serializer
-        saving = isinstance(serializer, Serializer)
-        try:
-            names = serializer("_names", json.dumps(list(self._summaries)) if saving else "")
-        except KeyError:
-            warnings.warn("The names of statistics are not saved.")
-            names = "[]"
-        if not saving:
-            self._summaries = {name: Summary() for name in json.loads(names)}
+        names = serialize_json(serializer, "_names", list(self._summaries), [],
+                               "The names of statistics are not saved.")
+        if not isinstance(serializer, Serializer):
+            self._summaries = {name: Summary() for name in names}
         for index, summary in enumerate(self._summaries.values()):
             summary.serialize(serializer["_summaries"][str(index)])

@@ -69,12 +69,6 @@ class Sequential(ChainList):
     def __iter__(self) -> Any:
         return iter(self._layers)
 
-    def __reversed__(self):
-        return reversed(self._layers)
-
-    def __contains__(self, item):
-        return item in self._layers
-
     def __add__(self, other):
         made = Sequential(*self)
         made += other
@@ -113,39 +107,15 @@ class Sequential(ChainList):
             self._children.insert(first + 1 if i else 0, layer)
             self._set_names()
 
-    def append(self, layer) -> None:
-        """Adds a layer to the end."""
-        self.insert(len(self), layer)
-
-    def extend(self, sequential) -> None:
-        """Adds layers to the end."""
-        for layer in list(sequential):
-            self.append(layer)
-
     def remove(self, layer) -> None:
         """Removes the first layer that is equal."""
         if layer not in self:
             raise ValueError(f"There is no layer object that is same as {layer}")
         del self[self.index(layer)]
 
-    def pop(self, i=-1) -> Any:
-        """Removes a layer and returns it."""
-        layer = self._layers[i]
-        del self[i]
-        return layer
-
-    def clear(self) -> None:
-        """Removes all layers."""
-        self._children.clear()
-        self._layers.clear()
-
     def index(self, layer, start=None, end=None) -> Any:
         """The number of the first equal layer, counted from ``start``."""
         return self._layers[start:end].index(layer)
-
-    def count(self, layer) -> Any:
-        """The number of equal layers."""
-        return self._layers.count(layer)
 
     def count_by_layer_type(self, type_name) -> Any:
         """The number of links of a class, or of functions with a name."""

@@ -1,4 +1,6 @@
 """Serializers: what saves and loads the state of links, optimizers and trainers."""
+import json
+import warnings
 from typing import Any
 
 __all__ = ["AbstractSerializer", "Deserializer", "Serializer"]
@@ -34,3 +36,24 @@ class Deserializer(AbstractSerializer):
     def load(self, obj) -> None:
         """Calls ``obj.serialize(self)``."""
         obj.serialize(self)
+
+
+def serialize_or(default, serializer, key, value, warning=None) -> Any:
+    """serializer(key, value), or the default, perhaps with a warning, if a snapshot lacks the key."""
+    try:
+        return serializer(key, value)
+    except KeyError:
+        if warning is not None:
+            warnings.warn(warning)
+        return default
+
+
+def serialize_json(serializer, key, value, default=None, warning=None, to_json=None) -> Any:
+    """Saves a value as a text of JSON and returns it, or loads it.
+
+    If a snapshot lacks the key, the value is the default, an error without one.
+    """
+    text = json.dumps(value, default=to_json)
+    text = serializer(key, text) if default is None else serialize_or(
+        json.dumps(default), serializer, key, text, warning)
+    return value if isinstance(serializer, Serializer) else json.loads(text)

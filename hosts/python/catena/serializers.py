@@ -1,6 +1,7 @@
 """Files with the state of objects: .npz as Chainer writes them, .safetensors and HDF5."""
 import contextlib
 import importlib.util
+import math
 import os
 import stat
 import zipfile
@@ -11,6 +12,7 @@ from numpy.lib import format as npy
 
 from catena import _core
 from catena._none_pickle import MOST, is_none
+from catena.link import _is_array
 from catena.serializer import Deserializer, Serializer
 
 __all__ = ["DictionarySerializer", "HDF5Deserializer", "HDF5Serializer", "NpzDeserializer",
@@ -35,10 +37,6 @@ def _loaded(array):
     if array.dtype.kind != "V" or array.dtype.itemsize != 2:
         return array
     return numpy.asarray(array.view(numpy.uint16) * numpy.uint32(65536)).view(numpy.float32)
-
-
-def _is_array(value):
-    return isinstance(value, (numpy.ndarray, _core.Array))
 
 
 def _kind_of(dtype):
@@ -96,18 +94,14 @@ def _restored(dataset, value, name="value", convert=True):
 
 
 class DictionarySerializer(Serializer):
-    """Stores values in a dict, under their paths: "l1/W".
-
-    Attributes:
-        target: the dict.
-    """
+    """Stores values in the dict ``target``, under their paths: "l1/W"."""
 
     def __init__(self, target=None, path="") -> None:
         self.target = {} if target is None else target
         self.path = path
 
     def __getitem__(self, key) -> Any:
-        return DictionarySerializer(self.target, self.path + key.strip("/") + "/")
+        return type(self)(self.target, self.path + key.strip("/") + "/")
 
     def __call__(self, key, value) -> Any:
         self.target[self.path + key.lstrip("/")] = _saved(value)
@@ -116,82 +110,62 @@ class DictionarySerializer(Serializer):
 
 def serialize(obj) -> Any:
     """The state of an object as a dict of arrays."""
-    serializer = DictionarySerializer()
+    return _saved_by(DictionarySerializer(), obj)
+
+
+def _saved_by(serializer, obj):
     serializer.save(obj)
     return serializer.target
 
 
 def save_npz(file, obj, compression=True) -> None:
-    """Saves an object, or a dict of arrays.
+    """Saves an object that has a method serialize(), or a dict of arrays.
 
-    Args:
-        file: a path, or a file that is open for writing bytes.
-        obj: an object with a method serialize(), or a dict.
-        compression: whether to compress the file.
+    ``file`` is a path, or a file that is open for writing bytes.
     """
     values = obj if isinstance(obj, dict) else serialize(obj)
     save = numpy.savez_compressed if compression else numpy.savez
-    if hasattr(file, "write"):
-        save(file, **values)
-        return
-    with open(file, "wb") as opened:
+    with contextlib.nullcontext(file) if hasattr(file, "write") else open(file, "wb") as opened:
         save(opened, **values)
 
 
 # ---- members of .npz files
 
-class _Member:
-    """The array that a member of a .npz file has."""
+def _read_header(file):
+    """The shape, whether the order is column-major, and the dtype."""
+    version = npy.read_magic(file)
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    if version not in read:
+        raise ValueError(f"version {version} of the .npy format")
+    header = read[version](file)
+    if any(type(extent) is not int or extent < 0 for extent in header[0]):
+        raise ValueError(f"the shape {header[0]}")
+    return header
 
-    def __init__(self, archive, key) -> None:
-        try:
-            self._info = archive.getinfo(key + ".npy")
-        except KeyError:
-            self._info = archive.getinfo(key)
-        self._file = archive.open(self._info)
 
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self._file.close()
-
-    def header(self) -> Any:
-        """The dtype and the shape."""
-        version = npy.read_magic(self._file)
-        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-        if version not in read:
-            raise ValueError(f"version {version} of the .npy format")
-        self.shape, self._is_column_major, self.dtype = read[version](self._file)
-        if any(type(extent) is not int or extent < 0 for extent in self.shape):
-            raise ValueError(f"the shape {self.shape}")
-        return self.dtype, self.shape
-
-    def array(self) -> Any:
-        dtype, shape = self.header()
-        if dtype.hasobject:
-            if dtype != object or shape != () or not is_none(self._file.read(MOST + 1)):
-                raise ValueError("Python objects, which could run code; arrays, numbers, texts and "
-                                 "None can be loaded")
-            return numpy.array(None, dtype=object)
-        count = 1
-        for extent in shape:
-            count *= extent
-        most = 1032  # deflate's highest compression ratio
-        size = min(self._info.file_size, self._info.compress_size * most)
-        if max(count * dtype.itemsize, count - 1) > size:  # elements may have no bytes
-            raise ValueError(f"{size} bytes for an array {shape} of {dtype}")
-        array = numpy.empty(count, dtype)
-        with memoryview(array.view(numpy.uint8).data if count * dtype.itemsize else b"") as bytes_:
-            done = 0
-            while done < len(bytes_):
-                read = self._file.readinto(bytes_[done:done + (1 << 20)])
-                if not read:
-                    raise ValueError("an end of the data before that of the array")
-                done += read
-        if self._file.read(1):  # also compares the checksum
-            raise ValueError(f"more data than an array {shape} of {dtype} has")
-        return array.reshape(shape, order="F" if self._is_column_major else "C")
+def _read_array(file, info):
+    shape, is_column_major, dtype = _read_header(file)
+    if dtype.hasobject:
+        if dtype != object or shape != () or not is_none(file.read(MOST + 1)):
+            raise ValueError("Python objects, which could run code; arrays, numbers, texts and "
+                             "None can be loaded")
+        return numpy.array(None, dtype=object)
+    count = math.prod(shape)
+    most = 1032  # deflate's highest compression ratio
+    size = min(info.file_size, info.compress_size * most)
+    if max(count * dtype.itemsize, count - 1) > size:  # elements may have no bytes
+        raise ValueError(f"{size} bytes for an array {shape} of {dtype}")
+    array = numpy.empty(count, dtype)
+    with memoryview(array.view(numpy.uint8).data if count * dtype.itemsize else b"") as bytes_:
+        done = 0
+        while done < len(bytes_):
+            read = file.readinto(bytes_[done:done + (1 << 20)])
+            if not read:
+                raise ValueError("an end of the data before that of the array")
+            done += read
+    if file.read(1):  # also compares the checksum
+        raise ValueError(f"more data than an array {shape} of {dtype} has")
+    return array.reshape(shape, order="F" if is_column_major else "C")
 
 
 @contextlib.contextmanager
@@ -206,10 +180,17 @@ def _telling(name, what):
         raise _core.DataError(f"[load_npz] {name}: expected {what}, got {text}") from None
 
 
-def _member(npz, key, read):
+@contextlib.contextmanager
+def _member(npz, key):
+    """The open member with an array, and its entry in the archive."""
     name = getattr(npz.zip, "filename", None) or "file"
-    with _telling(name, f"a readable array {key}"), _Member(npz.zip, key) as member:
-        return read(member)
+    with _telling(name, f"a readable array {key}"):
+        try:
+            info = npz.zip.getinfo(key + ".npy")
+        except KeyError:
+            info = npz.zip.getinfo(key)
+        with npz.zip.open(info) as file:
+            yield file, info
 
 
 def _names_in(npz):
@@ -217,14 +198,19 @@ def _names_in(npz):
 
 
 def _read(npz, key):
-    return _member(npz, key, _Member.array) if hasattr(npz, "zip") else npz[key]
+    if not hasattr(npz, "zip"):
+        return npz[key]
+    with _member(npz, key) as (file, info):
+        return _read_array(file, info)
 
 
 def _header(npz, key):
     """The dtype and the shape of an array."""
-    if hasattr(npz, "zip"):
-        return _member(npz, key, _Member.header)
-    return npz[key].dtype, npz[key].shape
+    if not hasattr(npz, "zip"):
+        return npz[key].dtype, npz[key].shape
+    with _member(npz, key) as (file, _):
+        shape, _, dtype = _read_header(file)
+        return dtype, shape
 
 
 class NpzDeserializer(Deserializer):
@@ -282,13 +268,12 @@ class NpzDeserializer(Deserializer):
         """Raises an error that lists all arrays of an object of catena that do not fit."""
         if not any(each.__module__.split(".")[0] == "catena" for each in type(obj).__mro__):
             return  # saving another class's object might change it
-        arrays = _Arrays(self.path)
         try:
-            arrays.save(obj)
+            arrays = _saved_by(_Arrays(path=self.path), obj)
         except Exception:  # an object that can only be loaded is checked array by array
             return
         misfits, same_shapes = {}, []
-        for key, value in arrays.target.items():
+        for key, value in arrays.items():
             name = self._name_of(key)
             if name is None or self._ignores(key):
                 continue
@@ -303,15 +288,8 @@ class NpzDeserializer(Deserializer):
                 + "".join(f"\n  {key}: {text}" for key, text in misfits.items()))
 
 
-class _Arrays(Serializer):
+class _Arrays(DictionarySerializer):
     """Collects the arrays of an object."""
-
-    def __init__(self, path, target=None) -> None:
-        self.path = path
-        self.target = {} if target is None else target
-
-    def __getitem__(self, key) -> Any:
-        return _Arrays(self.path + key.strip("/") + "/", self.target)
 
     def __call__(self, key, value) -> Any:
         if _is_array(value):
@@ -390,24 +368,12 @@ def load_npz(file, obj, path="", strict=True, ignore_names=None, *, rename=None,
 
 
 def save_safetensors(file, obj) -> None:
-    """Saves an object, or a dict of arrays, as .safetensors, which many other programs read.
-
-    The file has no place for None and texts.
-    """
-    values = obj if isinstance(obj, dict) else _Tensors.of(obj)
+    """Saves an object, or a dict of arrays, as .safetensors, which has no place for None and texts."""
+    values = obj if isinstance(obj, dict) else _saved_by(_Tensors(), obj)
     _core.save_safetensors(str(file), values)
 
 
 class _Tensors(DictionarySerializer):
-    @classmethod
-    def of(cls, obj) -> Any:
-        serializer = cls()
-        serializer.save(obj)
-        return serializer.target
-
-    def __getitem__(self, key) -> Any:
-        return _Tensors(self.target, self.path + key.strip("/") + "/")
-
     def __call__(self, key, value) -> Any:
         name = self.path + key.lstrip("/")
         if value is None or isinstance(value, str):

@@ -1,5 +1,6 @@
 """How optimizers update a parameter: update rules, their hyperparameters and hooks."""
 import copy
+import operator
 import threading
 import warnings
 from typing import Any
@@ -73,9 +74,7 @@ class Hyperparameter:
         values = ", ".join(f"{name}={value}" for name, value in sorted(self.get_dict().items()))
         return f"Hyperparameter({values})"
 
-    @property
-    def parent(self):
-        return self._parent
+    parent = property(operator.attrgetter("_parent"))
 
     def get_dict(self) -> Any:
         """All values, also those of the parents."""
@@ -98,24 +97,13 @@ class HyperparameterProxy:
         setattr(optimizer.hyperparam, self._name, value)
 
 
-def _moved(array, device):
-    """The array on a device, as param.array would be."""
-    if isinstance(array, numpy.ndarray) and not device.is_gpu:
-        return array
-    if not isinstance(array, (numpy.ndarray, _core.Array)):
-        return array
-    return _core.as_python(_core.as_array(array).to_device(device))
-
-
 class UpdateRule:
     """How one parameter is updated.
 
     A subclass implements ``update_core(param)``, or ``update_core_cpu(param)`` and
     ``update_core_gpu(param)``, and ``init_state(param)`` if it keeps arrays in ``self.state``, a
-    dict. State follows its parameter to other devices.
-
-    Args:
-        parent_hyperparam: the hyperparameters that this rule has no own values for.
+    dict. State follows its parameter to other devices. Hyperparameters that it lacks are those of
+    ``parent_hyperparam``.
     """
 
     is_elementwise = False
@@ -195,12 +183,7 @@ class UpdateRule:
     def update_core_cpu(self, param) -> Any:
         raise NotImplementedError
 
-    def update_core_chainerx(self, param) -> None:
-        """Never called, because there is no ChainerX. Subclasses may call it."""
-        raise NotImplementedError
-
-    def update_core_gpu(self, param) -> Any:
-        raise NotImplementedError
+    update_core_gpu = update_core_chainerx = update_core_cpu  # there is no ChainerX
 
     def init_state(self, param) -> Any:
         """Adds arrays to ``self.state``. Called at the first update."""
@@ -211,7 +194,8 @@ class UpdateRule:
                 self._state = {}
                 self.init_state(param)
         for name, value in self._state.items():
-            self._state[name] = _moved(value, param.device)
+            if isinstance(value, (numpy.ndarray, _core.Array)):
+                self._state[name] = param.device.send(value)
 
     def serialize(self, serializer) -> None:
         """Saves or loads t and the state, not the parameter."""
@@ -327,9 +311,7 @@ class Rule(UpdateRule):
 
     def new_state(self, param, value) -> Any:
         """An array like the parameter; float32 for half precision, because updates are small."""
-        state = param._array.astype(self._state_dtype(param)).copy()
-        state.fill(value)
-        return _core.as_python(state)
+        return _core.as_python(_core.full(param.shape, value, self._state_dtype(param), param.device))
 
     def _state_dtype(self, param):
         return "float64" if param.dtype == "float64" else "float32"

@@ -1,5 +1,7 @@
 """Parameter and functions of variables. Variable itself is in the extension module and _members."""
 import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy
 
@@ -7,23 +9,25 @@ from catena import _core
 from catena._core import Variable, VariableNode
 from catena.configuration import get_dtype
 
-__all__ = ["Parameter", "Variable", "VariableNode", "as_array", "as_variable", "backward",
-           "grad"]
+__all__ = ["Parameter", "Variable", "VariableNode", "as_array", "as_variable", "backward", "grad"]
 
 
-def as_variable(obj):
+def as_variable(obj) -> Variable:
     """The object, if it is a variable, else a variable of the array that requires no gradient."""
     return obj if isinstance(obj, Variable) else Variable(obj, requires_grad=False)
 
 
-def as_array(obj):
+def as_array(obj) -> Any:
     """The array of a variable, or the object itself."""
     return obj.array if isinstance(obj, Variable) else obj
 
 
-def grad(outputs, inputs, grad_outputs=None, grad_inputs=None, set_grad=False, retain_grad=False,
-         enable_double_backprop=False, loss_scale=None):
-    """The gradients of outputs with respect to inputs.
+def grad(outputs: Sequence[Variable], inputs: Sequence[Variable],
+         grad_outputs: Sequence[Variable | None] | None = None,
+         grad_inputs: Sequence[Variable | None] | None = None, set_grad: bool = False,
+         retain_grad: bool = False, enable_double_backprop: bool = False,
+         loss_scale: float | None = None) -> list[Any]:
+    """The gradients of outputs with respect to inputs, a list; None where no output depends on the input.
 
     Args:
         outputs: a list of variables, from which the gradients are computed.
@@ -34,9 +38,6 @@ def grad(outputs, inputs, grad_outputs=None, grad_inputs=None, set_grad=False, r
         retain_grad: whether other variables keep their gradients.
         enable_double_backprop: whether the results can be differentiated.
         loss_scale: the number that stands for the gradients that are None.
-
-    Returns:
-        A list of variables; None where no output depends on the input.
     """
     _check_lists("grad", outputs=outputs, inputs=inputs, grad_outputs=grad_outputs,
                  grad_inputs=grad_inputs)
@@ -59,7 +60,8 @@ def _check_lists(function, **lists):
             raise ValueError(f"[{function}] {name}: expected {len(of)} or None, got {len(value)}")
 
 
-def backward(outputs, grad_outputs=None, *, enable_double_backprop=False, **unsupported):
+def backward(outputs: Sequence[Variable], grad_outputs: Sequence[Variable | None] | None = None, *,
+             enable_double_backprop: bool = False, **unsupported: NoReturn) -> None:
     """``Variable.backward()`` from several variables at once.
 
     Args:
@@ -96,8 +98,6 @@ class Parameter(Variable):
 
     Args:
         initializer: an array, a number, an initializer, or None for NaN.
-        shape: the shape of the array; None to set it later.
-        name: the name.
         layout: must be None.
 
     Attributes:
@@ -107,10 +107,11 @@ class Parameter(Variable):
             rules divide it; None: 1.
     """
 
-    initializer = None
-    update_rule = None
+    initializer: Any = None
+    update_rule: Any = None
 
-    def __init__(self, initializer=None, shape=None, name=None, *, layout=None):
+    def __init__(self, initializer: Any = None, shape: int | Sequence[int] | None = None,
+                 name: str | None = None, *, layout: None = None) -> None:
         from catena import initializers
         if layout is not None:
             raise ValueError(f"[catena.Parameter] layout: expected None, got {layout!r}")
@@ -130,12 +131,12 @@ class Parameter(Variable):
             self.initialize(shape)
 
     @property
-    def is_initialized(self):
+    def is_initialized(self) -> bool:
         """Whether it has an array."""
         return self.array is not None
 
     @property
-    def dtype(self):
+    def dtype(self) -> Any:
         """The dtype of the array, or that of the initializer."""
         if self.array is not None:
             return Variable.dtype.__get__(self)
@@ -144,7 +145,7 @@ class Parameter(Variable):
                                "a dtype, got neither")
         return get_dtype(self.initializer.dtype)
 
-    def initialize(self, shape):
+    def initialize(self, shape: int | Sequence[int]) -> None:
         """Makes the array, with the initializer, on the parameter's device: at first, the host.
 
         The gradient is NaN, None after ``cleargrad()``, or zeros after ``zerograd()``.
@@ -157,24 +158,19 @@ class Parameter(Variable):
                 other._initialize(self.array)
 
     def _initialize(self, array):
-        from catena import initializers
         first, device = self._first_grad, self.device
         self.array = array
         self.to_device(device)
-        if first == "n":
-            nan = initializers.generate_array(initializers.NaN(self.dtype), self.shape)
-            self.grad = _core.as_array(nan).to_device(device)
-        if first == "z":
-            zeros = self._array.copy()
-            zeros.fill(0)
-            self.grad = _core.as_python(zeros)
+        value = {"n": numpy.nan, "z": 0}.get(first)
+        if value is not None:
+            self.grad = _core.full(self.shape, value, self.dtype, device)
 
-    def update(self):
+    def update(self) -> None:
         """Applies the update rule that an optimizer has set."""
         if self.update_rule is not None:
             self.update_rule.update(self)
 
-    def addgrad(self, var):
+    def addgrad(self, var: Variable) -> None:
         """Adds the gradient of another variable. Initializes a parameter without array."""
         if self.array is None and var.grad is not None:
             self.initialize(var.shape)

@@ -50,29 +50,6 @@ def test_functions_have_types():
     assert [name for name in names if not hasattr(functions, name)] == []
 
 
-@pytest.mark.parametrize("name", ["dataset.convert", "links.classifier", "variable"])
-def test_stubs_of_modules_are_the_signatures(name):
-    """Stubs written by hand declare what the modules have, with the same parameters."""
-    def parameters(each):
-        arguments = each.args.posonlyargs + each.args.args + each.args.kwonlyargs
-        return [a.arg for a in [*arguments, each.args.vararg, each.args.kwarg] if a]
-
-    def compare(body, owner):
-        for each in body:
-            if isinstance(each, ast.ClassDef):
-                compare(each.body, getattr(owner, each.name))
-            elif isinstance(each, ast.FunctionDef):
-                real = getattr(owner, each.name)
-                real = getattr(real, "fget", None) or getattr(real, "base_callable", real)
-                assert parameters(each) == list(inspect.signature(real).parameters), each.name
-
-    module = importlib.import_module(f"catena.{name}")
-    tree = ast.parse((PACKAGE / f"{name.replace('.', '/')}.pyi").read_text())
-    assert next(ast.literal_eval(each.value) for each in tree.body
-                if isinstance(each, ast.Assign)) == module.__all__
-    compare(tree.body, module)
-
-
 def test_stubs_of_plugin_functions_are_their_signatures():
     """catena-inspect writes the stubs, and the extension module the signatures."""
     count = 0
@@ -89,14 +66,14 @@ def test_stubs_of_the_extension_module_name_what_it_has():
     for each in tree.body:
         if isinstance(each, ast.FunctionDef) and not each.name.startswith("_"):
             assert hasattr(_core, each.name), each.name
-        if not isinstance(each, ast.ClassDef) or each.name.startswith("_"):
+        if not isinstance(each, ast.ClassDef) or each.name == "_SupportsDLPack":
             continue
-        real = getattr(_core, each.name)
-        for member in each.body:
-            name = (member.name if isinstance(member, ast.FunctionDef) else
-                    member.target.id if isinstance(member, ast.AnnAssign) else None)
-            if name not in (None, "__iter__"):  # from __getitem__
-                assert hasattr(real, name), f"{each.name}.{name}"
+        names = {name.id for member in each.body if isinstance(member, ast.Assign) for name in member.targets}
+        names |= {member.name for member in each.body if isinstance(member, ast.FunctionDef)}
+        names |= {member.target.id for member in each.body if isinstance(member, ast.AnnAssign)}
+        for owner in ["Array", "Variable"] if each.name == "_Operators" else [each.name]:
+            for name in names - {"__iter__"}:  # from __getitem__
+                assert hasattr(getattr(_core, owner), name), f"{owner}.{name}"
 
 
 @pytest.mark.parametrize("name", ["Array", "Device", "Variable", "VariableNode"])

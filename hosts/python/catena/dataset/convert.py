@@ -1,4 +1,7 @@
 """Converters, which make arrays on a device from lists of examples."""
+import functools
+from typing import Any
+
 import numpy
 
 from catena import _core
@@ -10,20 +13,18 @@ __all__ = ["ConcatWithAsyncTransfer", "Converter", "concat_examples", "converter
 class Converter:
     """Converts a minibatch and sends it to a device. A subclass implements ``__call__()``."""
 
-    def __call__(self, batch, device):
+    def __call__(self, batch, device) -> Any:
         raise NotImplementedError("Concrete class must implement __call__.")
 
 
 class _FunctionConverter(Converter):
     """A converter from a function, whose argument `device` becomes a Device or None."""
 
-    def __init__(self, function):
+    def __init__(self, function) -> None:
         if not callable(function):
             raise TypeError(f"Can only wrap a callable. Actual: {type(function)}")
         self.base_callable = function
-        for name in ("__doc__", "__module__", "__name__", "__qualname__"):
-            if hasattr(function, name):
-                setattr(self, name, getattr(function, name))
+        functools.update_wrapper(self, function, updated=())
 
     def __reduce__(self):
         # A decorated function of a module is copied and pickled by its name, as functions are.
@@ -36,7 +37,7 @@ class _FunctionConverter(Converter):
             pass
         return _FunctionConverter, (self.base_callable,)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         if len(args) > 1:
             args = (args[0], _device(args[1])) + args[2:]
         elif "device" in kwargs:
@@ -44,7 +45,7 @@ class _FunctionConverter(Converter):
         return self.base_callable(*args, **kwargs)
 
 
-def converter():
+def converter() -> type[_FunctionConverter]:
     """A decorator that makes a Converter from a function of a minibatch and a Device."""
     return _FunctionConverter
 
@@ -62,18 +63,15 @@ def _device(device):
     return None if device is None else get_device(device)
 
 
-def to_device(device, x):
+def to_device(device, x) -> Any:
     """An array on a device: a numpy.ndarray on the host, else a catena.Array; x itself for None."""
     device = _device(device)
     if device is None:
         return x
-    if not isinstance(device, _core.Device):  # of a class that the program defines
+    if device == _core.Device(-1) or not isinstance(device, _core.Device):  # of a class of the program
         return device.send(x)
     if isinstance(x, (list, tuple)):
         return type(x)(to_device(device, each) for each in x)
-    if device == _core.Device(-1):
-        return x if isinstance(x, numpy.ndarray) else _core.as_python(
-            _core.as_array(x).to_device(device))
     return _core.as_array(x).to_device(device)
 
 
@@ -95,7 +93,7 @@ def _concat(arrays, padding):
 
 
 @converter()
-def concat_examples(batch, device=None, padding=None):
+def concat_examples(batch, device=None, padding=None) -> Any:
     """Makes arrays from a list of examples, by adding a first axis.
 
     Examples that are tuples or dictionaries give a tuple or a dictionary of arrays.
@@ -125,18 +123,14 @@ def concat_examples(batch, device=None, padding=None):
 class ConcatWithAsyncTransfer:
     """A converter like concat_examples(), for the same device in all calls.
 
-    Kernels and copies run in one order on each device, also if the host is ahead of it, so that
-    streams have no effect.
-
-    Args:
-        stream, compute_stream: are ignored.
+    Streams have no effect: kernels and copies run in one order on each device, also if the host is ahead.
     """
 
-    def __init__(self, stream=None, compute_stream=None):
+    def __init__(self, stream=None, compute_stream=None) -> None:
         self.compute_stream = compute_stream
         self._device = ()
 
-    def __call__(self, batch, device=None, padding=None):
+    def __call__(self, batch, device=None, padding=None) -> Any:
         if not batch:
             raise ValueError("batch is empty")
         self._device = self._device or (_device(device),)

@@ -100,10 +100,7 @@ def get_mnist(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.i
 
 
 def get_digits(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.int32) -> Any:
-    """12,000 digits of MNIST that are part of the package, 10,000 for training and 2,000 for tests.
-
-    The arguments are those of get_mnist().
-    """
+    """12,000 digits of MNIST that are part of the package, of which 2,000 are for tests: see get_mnist()."""
     return _get_mnist("digits", None, withlabel, ndim, scale, dtype, label_dtype, False)
 
 
@@ -136,10 +133,8 @@ def get_kuzushiji_mnist_labels() -> list[tuple[str, str]]:
 def get_svhn(withlabel=True, scale=1.0, dtype=None, label_dtype=numpy.int32, add_extra=False) -> Any:
     """The training and the test set of SVHN, photographs (3, 32, 32) of house numbers' digits.
 
-    The files are MATLAB's, for which SciPy is needed. The other arguments are those of get_mnist().
-
-    Args:
-        add_extra: whether the set of additional training images follows as the third.
+    With add_extra, the set of additional training images follows as the third. The files are MATLAB's, for
+    which SciPy is needed. The other arguments are those of get_mnist().
     """
     found = []
     for part in ("train", "test", "extra")[:3 if add_extra else 2]:
@@ -183,11 +178,7 @@ def _get_cifar(name, train, test, labels, withlabel, ndim, scale, dtype):
 def get_cifar10(withlabel=True, ndim=3, scale=1.0, dtype=None) -> Any:
     """The training and the test set of CIFAR-10: 50,000 and 10,000 images of 10 classes.
 
-    Args:
-        withlabel: whether the datasets are TupleDatasets of images and labels, or only images.
-        ndim: 1: images are vectors of 3072 elements; 3: (3, 32, 32).
-        scale: the value of the brightest pixels.
-        dtype: the dtype of images; None: config.dtype.
+    ``ndim`` is 1 for vectors of 3072 elements, 3 for (3, 32, 32); see get_mnist() for other arguments.
     """
     return _get_cifar("cifar-10", [f"data_batch_{i}" for i in range(1, 6)], ["test_batch"],
                       "labels", withlabel, ndim, scale, dtype)

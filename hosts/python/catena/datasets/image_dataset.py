@@ -36,7 +36,18 @@ def _read_pairs(path):
     return [(name, int(label)) for name, label in lines]
 
 
-class ImageDataset(DatasetMixin):
+class _Images(DatasetMixin):
+    """Images with paths."""
+
+    def __init__(self, dtype) -> None:
+        import PIL  # noqa: F401 (its absence shows here)
+        self._dtype = get_dtype(dtype)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+class ImageDataset(_Images):
     """Images as arrays (channel, height, width).
 
     Args:
@@ -46,34 +57,23 @@ class ImageDataset(DatasetMixin):
     """
 
     def __init__(self, paths, root=".", dtype=None) -> None:
-        import PIL  # noqa: F401 (its absence shows here)
+        super().__init__(dtype)
         if isinstance(paths, str):
             with open(paths) as file:
                 paths = [line.strip() for line in file]
         self._paths = paths
         self._root = root
-        self._dtype = get_dtype(dtype)
-
-    def __len__(self) -> int:
-        return len(self._paths)
 
     def get_example(self, i) -> Any:
         return _read(os.path.join(self._root, self._paths[i]), self._dtype)
 
 
-class LabeledImageDataset(DatasetMixin):
-    """Pairs of an image and its label, a 0-d array.
+class _Labeled(DatasetMixin):
+    """Pairs of an image and its label, from pairs of a name and a number."""
 
-    Args:
-        pairs: pairs of a file's name and a number, or the name of a file with one in each line.
-        root, dtype: see ImageDataset.
-        label_dtype: the dtype of labels.
-    """
-
-    def __init__(self, pairs, root=".", dtype=None, label_dtype=numpy.int32) -> None:
-        if isinstance(pairs, str):
-            pairs = _read_pairs(pairs)
-        self._images = ImageDataset([path for path, _ in pairs], root, dtype)
+    def __init__(self, images, pairs, label_dtype) -> None:
+        self._images = images
+        self._images._paths = [name for name, _ in pairs]
         self._labels = numpy.array([label for _, label in pairs], label_dtype)
 
     def __len__(self) -> int:
@@ -83,18 +83,24 @@ class LabeledImageDataset(DatasetMixin):
         return self._images.get_example(i), self._labels[i, ...]
 
 
-class ZippedImageDataset(DatasetMixin):
-    """The images in a zip file, which contains nothing else.
+class LabeledImageDataset(_Labeled):
+    """Pairs of an image and its label, a 0-d array; see ImageDataset.
 
-    Args:
-        zipfilename: the name of the file.
-        dtype: the dtype; None: config.dtype.
+    ``pairs`` are the names of files with a number each, or the name of a file with one pair in each line.
     """
 
+    def __init__(self, pairs, root=".", dtype=None, label_dtype=numpy.int32) -> None:
+        if isinstance(pairs, str):
+            pairs = _read_pairs(pairs)
+        super().__init__(ImageDataset([], root, dtype), pairs, label_dtype)
+
+
+class ZippedImageDataset(_Images):
+    """The images in a zip file, which contains nothing else; see ImageDataset."""
+
     def __init__(self, zipfilename, dtype=None) -> None:
-        import PIL  # noqa: F401 (its absence shows here)
+        super().__init__(dtype)
         self._zipfilename = zipfilename
-        self._dtype = get_dtype(dtype)
         self._open()
         self._paths = [name for name in self._file.namelist() if not name.endswith("/")]
 
@@ -109,9 +115,6 @@ class ZippedImageDataset(DatasetMixin):
         self.__dict__.update(state)
         self._open()
 
-    def __len__(self) -> int:
-        return len(self._paths)
-
     def get_example(self, i) -> Any:
         """The image with a number, or with a name in the file."""
         if self._process != os.getpid():  # a fork, which would share the position in the file
@@ -122,12 +125,7 @@ class ZippedImageDataset(DatasetMixin):
 
 
 class MultiZippedImageDataset(DatasetMixin):
-    """The images in several zip files, one file after another.
-
-    Args:
-        zipfilenames: the names of the files.
-        dtype: the dtype; None: config.dtype.
-    """
+    """The images in several zip files, one file after another; see ImageDataset."""
 
     def __init__(self, zipfilenames, dtype=None) -> None:
         self._parts = [ZippedImageDataset(name, dtype) for name in zipfilenames]
@@ -145,24 +143,11 @@ class MultiZippedImageDataset(DatasetMixin):
         return self._parts[part].get_example(i - (self._ends[part - 1] if part else 0))
 
 
-class LabeledZippedImageDataset(DatasetMixin):
+class LabeledZippedImageDataset(_Labeled):
     """Pairs of an image in a zip file and its label, a 0-d array.
 
-    Args:
-        zipfilename: the name of the zip file.
-        labelfilename: the name of a file whose lines have the name of an image and a number.
-        dtype: see ZippedImageDataset.
-        label_dtype: the dtype of labels.
+    Each line of ``labelfilename`` has the name of an image and a number.
     """
 
     def __init__(self, zipfilename, labelfilename, dtype=None, label_dtype=numpy.int32) -> None:
-        self._pairs = _read_pairs(labelfilename)
-        self._images = ZippedImageDataset(zipfilename, dtype)
-        self._label_dtype = label_dtype
-
-    def __len__(self) -> int:
-        return len(self._pairs)
-
-    def get_example(self, i) -> Any:
-        name, label = self._pairs[i]
-        return self._images.get_example(name), numpy.array(label, self._label_dtype)
+        super().__init__(ZippedImageDataset(zipfilename, dtype), _read_pairs(labelfilename), label_dtype)

@@ -1,4 +1,5 @@
 """TextDataset, the lines of text files."""
+import contextlib
 import threading
 from typing import Any
 
@@ -41,13 +42,9 @@ class TextDataset(DatasetMixin):
 
     def _open(self):
         self._lock = threading.Lock()
-        self._fps = []
-        try:
-            for arguments in self._arguments:
-                self._fps.append(open(**arguments))
-        except BaseException:
-            self.close()
-            raise
+        with contextlib.ExitStack() as files:
+            self._fps = [files.enter_context(open(**arguments)) for arguments in self._arguments]
+            self._files = files.pop_all()
 
     def _find_lines(self, filter_func):
         self._begins = []  # for each line, its places in the files
@@ -76,14 +73,7 @@ class TextDataset(DatasetMixin):
 
     def close(self) -> None:
         """Closes the files. Otherwise they are closed with the dataset."""
-        error = None
-        for file in self._fps:
-            try:
-                file.close()
-            except Exception as e:
-                error = e
-        if error is not None:
-            raise error
+        self._files.close()
 
     def get_example(self, i) -> Any:
         if not 0 <= i < len(self):

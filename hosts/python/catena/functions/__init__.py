@@ -1,7 +1,8 @@
 """All functions: those of plugins, found by name, and Chainer's forms of them.
 
 ``catena.functions.relu`` is the plugin function ``catena.relu``. Functions of other plugins have
-full names: ``plugin_function("org.example.swish")``.
+full names: ``plugin_function("org.example.swish")``. Where Chainer's form says less, the arguments are
+those in ``help(plugin_function("catena.crf1d"))``.
 """
 import copyreg as _copyreg
 
@@ -12,13 +13,10 @@ globals().update({name: value for name, value in vars(_core.forms).items()
                   if not name.startswith("_")})
 
 from catena.functions._arrays import *
-from catena.functions._evaluation import *
-from catena.functions._forget import *
 from catena.functions._layers import *
 from catena.functions._losses import *
 from catena.functions._math import *
 from catena.functions._recurrent import *
-from catena.functions._windows import *
 
 
 def _reduce(function):

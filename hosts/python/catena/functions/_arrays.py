@@ -1,14 +1,18 @@
-"""Functions that rearrange and select elements, with Chainer's arguments."""
+"""Functions that rearrange, select and pool elements, with Chainer's arguments."""
 import numbers
 from typing import Any
 
+import numpy
+
 from catena import _core
 from catena._core import forms
-from catena.functions._plugins import F, ends_of, indices, plugins, variable
+from catena.functions._plugins import F, check_choice, plugins, split, variable
 from catena.variable import as_variable
 
 __all__ = [
-    "broadcast", "cast", "gather", "identity", "index_add", "pad", "scatter", "transpose_sequence"]
+    "average_pooling_1d", "average_pooling_3d", "average_pooling_nd", "broadcast", "cast", "gather", "identity",
+    "index_add", "max_pooling_1d", "max_pooling_2d", "max_pooling_3d", "max_pooling_nd", "pad", "scatter",
+    "transpose_sequence"]
 
 
 def broadcast(*args) -> Any:
@@ -46,18 +50,14 @@ def index_add(x, axis, indices, src) -> Any:
 
 def identity(*inputs) -> Any:
     """Returns its inputs: one variable, or a tuple of several."""
-    results = tuple(plugins.identity(x) for x in inputs)
+    results = tuple(map(plugins.identity, inputs))
     return results[0] if len(results) == 1 else results
 
 
 def pad(x, pad_width, mode, **keywords) -> Any:
     """Adds elements before and after each axis, as ``numpy.pad``.
 
-    Args:
-        x: the array.
-        pad_width: a number, (before, after), or such a pair for each axis.
-        mode: "constant", "edge", "reflect", "symmetric" or "wrap".
-        constant_values: the number for "constant", 0 by default; or numbers in the forms of pad_width.
+    pad_width and the keyword constant_values are a number, (before, after), or such a pair for each axis.
     """
     value = keywords.pop("constant_values", 0)
     if keywords:
@@ -102,5 +102,42 @@ def transpose_sequence(xs) -> Any:
     starts = [sum(lengths[:i]) for i in range(len(xs))]
     steps = [[start + t for start, n in zip(starts, lengths) if n > t] for t in range(lengths[0])]
     x = F.concat(xs, 0)
-    x = F.take(x, indices(sum(steps, []), x.device), 0)
-    return F.split_axis(x, ends_of(map(len, steps))[:-1], 0)
+    order = _core.Array(numpy.array(sum(steps, []), "int64"), device=x.device)
+    return split(F.take(x, as_variable(order), 0), map(len, steps))
+
+
+def _max_pooling(name):
+    def pooling(x, ksize, stride=None, pad=0, cover_all=True, return_indices=False) -> Any:
+        """The largest element of each window of x (N, C, ...).
+
+        ksize, stride and pad are numbers, or one for each axis; the stride is ksize by default.
+        ``cover_all`` also uses windows that extend beyond the padded image. ``return_indices`` returns
+        the places of the maxima in their windows, too: an array, only for images (N, C, H, W).
+        """
+        if not return_indices:
+            return getattr(plugins, name)(x, ksize, stride, pad, cover_all)
+        y, indices = _core._all_outputs("catena.max_pooling_2d")(x, ksize, stride, pad, cover_all)
+        return y, plugins.cast(indices, "int64").array
+    pooling.__name__ = pooling.__qualname__ = name
+    return pooling
+
+
+def _average_pooling(name):
+    def pooling(x, ksize, stride=None, pad=0, pad_value=0) -> Any:
+        """The mean of each window of x (N, C, ...); ``pad_value`` None leaves the padding out of it.
+
+        ksize, stride and pad are numbers, or one for each axis; the stride is ksize by default.
+        """
+        check_choice(name, "pad_value", pad_value, (0, None))
+        return getattr(plugins, name)(x, ksize, stride, pad, pad_value is not None)
+    pooling.__name__ = pooling.__qualname__ = name
+    return pooling
+
+
+max_pooling_1d = _max_pooling("max_pooling_1d")
+max_pooling_2d = _max_pooling("max_pooling_2d")
+max_pooling_3d = _max_pooling("max_pooling_3d")
+max_pooling_nd = _max_pooling("max_pooling_nd")
+average_pooling_1d = _average_pooling("average_pooling_1d")
+average_pooling_3d = _average_pooling("average_pooling_3d")
+average_pooling_nd = _average_pooling("average_pooling_nd")

@@ -5,7 +5,7 @@ from typing import Any
 from catena import _core
 from catena._core import forms
 from catena.configuration import config
-from catena.functions._plugins import F, plugins, variable, variables
+from catena.functions._plugins import F, in_dtype_of, plugins, variable, variables
 
 __all__ = [
     "batch_normalization", "batch_renormalization", "dropout", "embed_id",
@@ -14,12 +14,9 @@ __all__ = [
 
 
 def embed_id(x, W, ignore_label=None) -> Any:
-    """The row of W for each id. Negative ids count from the end, but are errors in debug mode.
+    """The row of W (ids, size) for each id in x. Those of ``ignore_label``, one or several, are 0.
 
-    Args:
-        x: ids, of any shape.
-        W: (ids, size).
-        ignore_label: an id, or several, whose rows are 0.
+    Negative ids count from the end, but are errors in debug mode.
     """
     try:
         return plugins.embed_id(x, W, ignore_label)
@@ -78,13 +75,8 @@ def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_
                         axis=None) -> Any:
     """gamma (x - mean) / sqrt(var + eps) + beta, with the mean and variance of each channel.
 
-    Args:
-        x: the batch: (N, C, ...) for gamma (C,).
-        gamma, beta: a number for each channel.
-        eps: added to the variance.
-        running_mean, running_var: arrays that are updated in place, or None.
-        decay: how much of these is kept.
-        axis: the axes over which the mean and variance are taken; None: 0, and those after gamma's.
+    running_mean and running_var are arrays that are updated in place, of which ``decay`` is kept. axis has
+    the axes over which the mean and variance are taken; None: 0, and those after gamma's.
     """
     if x.size == gamma.size:
         warnings.warn("[batch_normalization] x: got one value for each channel, which becomes beta",
@@ -112,9 +104,7 @@ def _blend_statistics(running_mean, running_var, mean, var, count, decay):
         if running is None:
             continue
         running *= decay
-        value = value * (factor * (1 - decay))
-        if value.dtype != running.dtype:
-            value = plugins.cast(value, running.dtype)
+        value = in_dtype_of(running, value * (factor * (1 - decay)))
         if value.shape != running.shape:
             value = value.reshape(running.shape)
         running += value if isinstance(running, _core.Variable) else value.array
@@ -133,17 +123,12 @@ def fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5, axis=None) ->
 
 def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=None, running_var=None,
                           decay=0.9, update_statistics=False) -> Any:
-    """Batch normalization, corrected towards the running statistics.
+    """Batch normalization, corrected towards the running statistics (Ioffe, 2017).
 
     The normalized values are multiplied by r and d is added: the ratio of the standard deviations
     and the difference of the means of the batch and of the running statistics, limited to 1 / rmax
-    to rmax and to -dmax to dmax. Both are constants for gradients. (Ioffe, 2017.)
-
-    Args:
-        x, gamma, beta, eps, decay: those of ``batch_normalization()``.
-        rmax, dmax: the limits.
-        running_mean, running_var: arrays, which update_statistics updates in place.
-        update_statistics: whether to update them.
+    to rmax and to -dmax to dmax. Both are constants for gradients. ``update_statistics`` updates
+    the running statistics in place.
     """
     x, gamma, beta, old_mean, old_var = variables(
         "batch_renormalization", x=x, gamma=gamma, beta=beta, running_mean=running_mean,
@@ -167,13 +152,10 @@ def fixed_batch_renormalization(x, gamma, beta, mean, var, eps=2e-5) -> Any:
 
 
 def dropout(x, ratio=.5, *, mask=None, return_mask=False) -> Any:
-    """Sets elements to 0 at random in training, and scales the others to keep the mean.
+    """Sets elements to 0 in training, with the probability ``ratio``, and scales the others to keep the mean.
 
-    Args:
-        x: the array.
-        ratio: the probability of an element to become 0.
-        mask: the array by which x is multiplied instead.
-        return_mask: whether to return that array, too. It is None outside training.
+    ``mask`` is an array by which x is multiplied instead. ``return_mask`` returns that array, too, which
+    is None outside training.
     """
     if not 0 <= ratio < 1:
         raise ValueError(f"[dropout] ratio: expected 0 to below 1, got {ratio}")
@@ -189,13 +171,9 @@ def dropout(x, ratio=.5, *, mask=None, return_mask=False) -> Any:
 
 
 def gaussian(mean, ln_var, *, eps=None, return_eps=False) -> Any:
-    """A sample of normal distributions: mean + e^(ln_var / 2) eps.
+    """A sample of normal distributions: mean + e^(ln_var / 2) eps; eps is drawn from N(0, 1) if it is None.
 
-    Args:
-        mean: the means.
-        ln_var: the logarithms of the variances.
-        eps: an array; None: it is drawn from N(0, 1).
-        return_eps: whether to return that array, too.
+    ``return_eps`` returns that array, too.
     """
     if return_eps and eps is None:
         mean = variable(mean, "gaussian", "mean")
@@ -207,11 +185,7 @@ def gaussian(mean, ln_var, *, eps=None, return_eps=False) -> Any:
 def rrelu(x, l=1. / 8, u=1. / 3, *, r=None, return_r=False) -> Any:
     """x where x >= 0, else r x; r is drawn from U[l, u) in training, else it is their mean.
 
-    Args:
-        x: the array.
-        l, u: the limits of r.
-        r: an array in the shape of x, used in training.
-        return_r: whether to return r, too.
+    ``r`` is an array to use in training instead; ``return_r`` returns the array that was used, too.
     """
     if return_r:
         x = variable(x, "rrelu")
@@ -224,15 +198,9 @@ def rrelu(x, l=1. / 8, u=1. / 3, *, r=None, return_r=False) -> Any:
 
 
 def simplified_dropconnect(x, W, b=None, ratio=0.5, train=True, mask=None, use_batchwise_mask=True) -> Any:
-    """x W^T + b, with weights set to 0 at random, and the others scaled to keep the mean.
+    """x W^T + b, with weights set to 0 with the probability ``ratio``, and the others scaled.
 
-    Args:
-        x: (N, ...); the axes after the first are merged.
-        W: (out, in).
-        b: (out,), or None.
-        ratio: the probability of a weight to become 0.
-        train: otherwise, all weights are used.
-        mask: the weights to use: 1 or 0 for each, or True or False.
-        use_batchwise_mask: draws a mask for each sample.
+    Without ``train``, all weights are used. ``mask`` has 1 or True for the weights to use, 0 or False
+    for others; by default it is drawn, for each sample if ``use_batchwise_mask``.
     """
     return plugins.simplified_dropconnect(x, W, b, mask, ratio, train, use_batchwise_mask)

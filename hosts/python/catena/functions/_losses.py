@@ -1,13 +1,32 @@
-"""Losses with Chainer's arguments."""
+"""Losses and scores of predictions, with Chainer's arguments."""
 from typing import Any
 
 from catena import _core
-from catena.functions._plugins import F, check_choice, ends_of, in_dtype_of, plugins, variable
+from catena.functions._plugins import (
+    F, check_choice, in_dtype_of, plugins, split, variable, variables)
 from catena.variable import as_array, as_variable
 
 __all__ = [
-    "argmax_crf1d", "connectionist_temporal_classification", "crf1d", "hinge", "negative_sampling",
-    "softmax_cross_entropy"]
+    "accuracy", "argmax_crf1d", "connectionist_temporal_classification", "crf1d", "hinge",
+    "negative_sampling", "softmax_cross_entropy"]
+
+
+def accuracy(y, t, ignore_label=None) -> Any:
+    """The fraction of the rows of scores y (N, classes, ...) whose largest score is at their label.
+
+    Labels t (N, ...) that are ``ignore_label`` do not count.
+    """
+    y, t = variables("accuracy", y=y, t=t)
+    if getattr(t.dtype, "kind", "f") == "f":
+        raise _core.DtypeError(f"[accuracy] t: expected integers, got {t.dtype}")
+    if y.ndim > t.ndim + 1 and y.size == y.shape[1] * t.size:
+        y = y.reshape(y.shape[:2] + t.shape[1:])
+    if ignore_label is not None:
+        return plugins.accuracy(y, t, ignore_label)
+    best = plugins.argmax(y, 1)  # plugins.accuracy refuses labels that are no classes
+    if best.shape != t.shape:
+        raise _core.ShapeError(f"[accuracy] t: expected the shape {best.shape}, got {t.shape}")
+    return plugins.mean(plugins.cast(F.equal(best, t), y.dtype))
 
 
 def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=None,
@@ -15,16 +34,9 @@ def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=N
                           soft_target_loss="cross-entropy") -> Any:
     """The cross entropy of softmax(x) and labels, or of it and probabilities of the classes.
 
-    Args:
-        x: scores (N, classes, ...).
-        t: labels (N, ...), or probabilities in the shape of x, which get no gradient.
-        normalize: divides the sum by the number of labels that are not ignored, else by N.
-        cache_score: has no effect: the scores are not kept.
-        class_weight: an array with a weight for each class.
-        ignore_label: the loss of rows with this label is 0.
-        reduce: "mean", or "no" for the loss of each label.
-        enable_double_backprop: has no effect: all gradients can be differentiated.
-        soft_target_loss: "cross-entropy" or "kl-divergence", for probabilities.
+    t has labels (N, ...), or probabilities in the shape of x (N, classes, ...), which get no gradient; for
+    these, soft_target_loss is "cross-entropy" or "kl-divergence". cache_score and enable_double_backprop
+    have no effect.
     """
     check_choice("softmax_cross_entropy", "reduce", reduce, ("mean", "no"))
     check_choice("softmax_cross_entropy", "soft_target_loss", soft_target_loss,
@@ -68,17 +80,9 @@ def hinge(x, t, norm="L1", reduce="mean") -> Any:
 
 
 def negative_sampling(x, t, W, sampler, sample_size, reduce="sum", *, return_samples=False) -> Any:
-    """The loss of labels against classes that a sampler draws.
+    """The loss of labels against ``sample_size`` classes for each, which a function of a shape draws.
 
-    Args:
-        x: (N, size).
-        t: labels (N,); -1 is ignored.
-        W: (classes, size).
-        sampler: a function of a shape that returns an array of classes.
-        sample_size: the number of classes for each label.
-        reduce: "sum", or "no" for the loss of each label.
-        return_samples: whether to return the array (N, 1 + sample_size) of the label and the
-            samples, too. If it is an array, these samples are used.
+    return_samples returns the array (N, 1 + sample_size) of the labels and the drawn classes, too.
     """
     check_choice("negative_sampling", "reduce", reduce, ("sum", "no"))
     t = variable(t, "negative_sampling", "t")
@@ -90,11 +94,8 @@ def negative_sampling(x, t, W, sampler, sample_size, reduce="sum", *, return_sam
 def crf1d(cost, xs, ys, reduce="mean") -> Any:
     """The negative log-likelihood of label sequences in a conditional random field.
 
-    Args:
-        cost: the score of label j after label i (labels, labels).
-        xs: the scores of the labels at each step, (N, labels); N must not increase.
-        ys: the labels at each step, (N,).
-        reduce: "mean", or "no" for the loss of each sequence.
+    xs and ys are lists with the scores of the labels (N, labels) and the labels (N,) at each step, where N
+    must not increase.
     """
     return plugins.crf1d(cost, F.concat(xs, 0), F.concat(ys, 0), [len(x) for x in xs], reduce)
 
@@ -106,23 +107,15 @@ def argmax_crf1d(cost, xs) -> Any:
     """
     rows = [len(x) for x in xs]
     score, path = plugins.argmax_crf1d(cost, F.concat(xs, 0), rows)
-    return score, [labels.array for labels in F.split_axis(path, ends_of(rows)[:-1], 0)]
+    return score, [labels.array for labels in split(path, rows)]
 
 
 def connectionist_temporal_classification(x, t, blank_symbol, input_length=None, label_length=None,
                                           reduce="mean") -> Any:
-    """The negative log-likelihood of label sequences that are shorter than their inputs.
+    """The negative log-likelihood of label sequences t (N, length) that are shorter than their inputs.
 
-    A sequence of labels stands for all sequences of the inputs' length that become it if repeated
-    symbols count once and blanks are then left out. (Graves et al., ICML 2006.)
-
-    Args:
-        x: a list with the scores of the symbols at each step (N, symbols).
-        t: labels (N, length).
-        blank_symbol: the number of the blank.
-        input_length: the number of steps of each sequence, (N,); None: all.
-        label_length: the number of labels of each sequence, (N,); None: all.
-        reduce: "mean", or "no" for the loss of each sequence.
+    ``catena.connectionist_temporal_classification`` of a list x with the scores of the symbols at each
+    step, (N, symbols).
     """
     return plugins.connectionist_temporal_classification(
         F.stack(x), t, blank_symbol, input_length, label_length, reduce)

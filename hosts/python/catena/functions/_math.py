@@ -15,10 +15,7 @@ def add(*xs) -> Any:
     """The sum of arrays."""
     if not xs:
         raise TypeError("add() takes at least 1 argument, got 0")
-    total = variable(xs[0], "add", "xs[0]")
-    for x in xs[1:]:
-        total = total + x
-    return total
+    return sum(xs[1:], variable(xs[0], "add", "xs[0]"))
 
 
 def absolute(self) -> Any:
@@ -32,7 +29,7 @@ def average(x, axis=None, weights=None, keepdims=False) -> Any:
 
 
 def mean(x, axis=None, weights=None, keepdims=False) -> Any:
-    """The mean along axes; with weights, sum(x * weights) / sum(weights)."""
+    """The same as ``average()``."""
     return average(x, axis, weights, keepdims)
 
 

@@ -6,35 +6,32 @@ from catena import _core
 from catena.variable import as_variable
 
 
-class _Plugins:
-    """Functions of plugins without Chainer's forms: ``plugins.relu`` is ``catena.relu``."""
-
-    def __getattr__(self, name):
-        function = _core.plugin_function("catena." + name)
-        setattr(self, name, function)
-        return function
-
-
 class _Functions:
-    """The forms of the host SDK, and functions of plugins: all but those of these modules."""
+    """Functions that are attributes. ``find`` gives the function with a name."""
+
+    def __init__(self, find) -> None:
+        self._find = find
 
     def __getattr__(self, name):
-        function = getattr(_core.forms, name, None) or getattr(plugins, name)
+        function = self._find(name)
         setattr(self, name, function)
         return function
 
 
-plugins, F = _Plugins(), _Functions()
+# Functions of plugins without Chainer's forms: plugins.relu is catena.relu.
+plugins = _Functions(lambda name: _core.plugin_function("catena." + name))
+# The forms of the host SDK, and functions of plugins: all but those of these modules.
+F = _Functions(lambda name: getattr(_core.forms, name, None) or getattr(plugins, name))
 
 
-def suggestion(name, names, functions=()) -> str:
-    """Suggests one of the names, or a function, for an unknown name; "" if none is similar."""
+def suggestion(name, names, functions=None) -> str:
+    """Suggests one of the names, or of a module of functions, for an unknown name; "" if none is similar."""
     import difflib
 
     def by_letters(names):
         return {each.replace("_", "").lower(): each for each in names}
 
-    known, others = by_letters(names), by_letters(functions)
+    known, others = by_letters(names), by_letters(() if functions is None else dir(functions))
     letters, = by_letters([name])
     here = _core.name_here(name).replace("_", "")
     if here in known:
@@ -45,15 +42,17 @@ def suggestion(name, names, functions=()) -> str:
     return f"did you mean {known[found[0]]}?" if found else ""
 
 
-def variable(x, function, name="x", ndim=None) -> Any:
-    """The argument as a variable. TypeError unless it is an array, ShapeError for other axes."""
+def no_attribute(module, name, names, functions=None) -> AttributeError:
+    """The error for an unknown name in a module, which suggests one of the names."""
+    hint = "" if name.startswith("_") else suggestion(name, names, functions)
+    return AttributeError(f"module {module!r} has no attribute {name!r}" + (hint and "; " + hint))
+
+
+def variable(x, function, name="x") -> Any:
+    """The argument as a variable. TypeError unless it is an array."""
     if x is None:
         raise TypeError(f"[{function}] {name}: expected a variable or an array, got None")
-    x = as_variable(x)
-    if ndim is not None and x.ndim != ndim:
-        raise _core.ShapeError(
-            f"[{function}] {name}: expected {ndim} axes, got the shape {x.shape}")
-    return x
+    return as_variable(x)
 
 
 def variables(function, **arguments) -> Any:
@@ -61,15 +60,9 @@ def variables(function, **arguments) -> Any:
     return [variable(value, function, name) for name, value in arguments.items()]
 
 
-def indices(numbers, device) -> Any:
-    """Integers as a variable on a device."""
-    import numpy
-    return as_variable(_core.Array(numpy.array(numbers, "int64"), device=device))
-
-
-def ends_of(lengths) -> Any:
-    """The end of each sequence after concatenation: cumulative sums of the lengths."""
-    return list(itertools.accumulate(lengths))
+def split(x, lengths) -> Any:
+    """Parts of x along axis 0 with these lengths, a tuple."""
+    return F.split_axis(x, list(itertools.accumulate(lengths))[:-1], 0)
 
 
 def check_choice(function, argument, value, choices) -> None:

@@ -1,12 +1,45 @@
-"""Recurrent layers with Chainer's arguments."""
+"""Recurrent layers with Chainer's arguments, and forget()."""
 from typing import Any
 
 from catena import _core
-from catena.functions._plugins import F, ends_of, plugins
+from catena.configuration import config, using_config
+from catena.functions._plugins import F, plugins, split
 
 __all__ = [
-    "n_step_bigru", "n_step_bilstm", "n_step_birnn", "n_step_gru", "n_step_lstm", "n_step_rnn",
-    "tree_lstm"]
+    "forget", "n_step_bigru", "n_step_bilstm", "n_step_birnn", "n_step_gru", "n_step_lstm",
+    "n_step_rnn", "tree_lstm"]
+
+
+def forget(func, *xs) -> Any:
+    """func(*xs), without keeping the values within: backward calls func again.
+
+    Both calls draw the same random numbers. In the second one ``config.in_recomputing`` is True, so
+    that links do not update statistics twice.
+    """
+    if not callable(func):
+        raise TypeError(f"[forget] func: expected a function, got {type(func).__name__}")
+    kept = None  # the list of what links keep in the first call
+
+    def call(*xs):
+        nonlocal kept
+        again = _core._in_recomputation()
+        if kept is None:
+            outer = config._kept_for_recomputing  # of a forget() whose function calls this one
+            kept = next(outer) if again and outer is not None else []
+            if outer is not None and not again:
+                outer.append(kept)
+        with using_config("_kept_for_recomputing", iter(kept) if again else kept), using_config(
+                "in_recomputing", again):
+            ys = func(*xs)
+        for i, y in enumerate(ys if isinstance(ys, tuple) else (ys,), 1):
+            if not isinstance(y, _core.Variable):
+                ending = "th" if i in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(i % 10, "th")
+                raise RuntimeError(f"[forget] func: expected a variable as the {i}{ending} result, "
+                                   f"got {type(y).__name__}")
+        return ys
+
+    outputs = _core._checkpoint(call, xs)
+    return outputs[0] if len(outputs) == 1 else outputs
 
 
 def tree_lstm(*inputs) -> Any:
@@ -27,23 +60,17 @@ def _n_step(name, n_layers, dropout_ratio, states, ws, bs, xs, **options):
     states = [each if len(each) == n else each[:n] for each in states]
     ys, *last = getattr(plugins, name)(F.concat(xs, 0), *states, weights, rows, dropout_ratio,
                                        **options)
-    return *last, F.split_axis(ys, ends_of(rows)[:-1], 0)
+    return *last, split(ys, rows)
 
 
 def n_step_lstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs) -> Any:
     """LSTM layers over sequences of different lengths.
 
-    Args:
-        n_layers: the number of layers.
-        dropout_ratio: that of dropout between layers.
-        hx, cx: the first states and cells (n_layers, N, units).
-        ws: for each layer eight matrices: of x for the gates i, f, a and o, then of h.
-        bs: for each layer eight vectors, in the same order.
-        xs: a list with the inputs of each step: (sequences, size). The number of sequences must not
-            increase; ``transpose_sequence()`` makes such a list from sequences.
-
-    Returns a tuple (hy, cy, ys): the last states and cells, and the states of the last layer as a
-    tuple with those of each step.
+    xs is a list with the inputs of each step: (sequences, size). The number of sequences must not increase;
+    ``transpose_sequence()`` makes such a list from sequences. hx and cx are the first states and cells
+    (n_layers, N, units), ws and bs have for each layer eight matrices and vectors: of x for the gates i, f, a
+    and o, then of h. Returns a tuple (hy, cy, ys): the last states and cells, and the states of the last
+    layer as a tuple with those of each step.
     """
     return _n_step("n_step_lstm", n_layers, dropout_ratio, (hx, cx), ws, bs, xs)
 
@@ -54,8 +81,7 @@ def n_step_bilstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs) -> Any:
 
 
 def n_step_gru(n_layers, dropout_ratio, hx, ws, bs, xs) -> Any:
-    """GRU layers over sequences: as ``n_step_lstm()``, but ws and bs have r, z and h, and there are
-    no cells. Returns a tuple (hy, ys)."""
+    """``n_step_lstm()`` with GRU layers: ws and bs have r, z and h. Returns a tuple (hy, ys)."""
     return _n_step("n_step_gru", n_layers, dropout_ratio, (hx,), ws, bs, xs)
 
 
@@ -65,17 +91,13 @@ def n_step_bigru(n_layers, dropout_ratio, hx, ws, bs, xs) -> Any:
 
 
 def n_step_rnn(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh") -> Any:
-    """Recurrent layers over sequences: h = activation(W x + b + V h + c).
+    """``n_step_lstm()`` with layers h = activation(W x + b + V h + c). Returns a tuple (hy, ys).
 
     ws consists of [W, V], bs of [b, c] for each layer.
-
-    The other arguments are those of ``n_step_lstm()``. Returns a tuple (hy, ys).
     """
-    return _n_step("n_step_rnn", n_layers, dropout_ratio, (hx,), ws, bs, xs,
-                   activation=activation)
+    return _n_step("n_step_rnn", n_layers, dropout_ratio, (hx,), ws, bs, xs, activation=activation)
 
 
 def n_step_birnn(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh") -> Any:
     """Recurrent layers in both directions: ``n_step_rnn()`` with two entries for each layer."""
-    return _n_step("n_step_birnn", n_layers, dropout_ratio, (hx,), ws, bs, xs,
-                   activation=activation)
+    return _n_step("n_step_birnn", n_layers, dropout_ratio, (hx,), ws, bs, xs, activation=activation)

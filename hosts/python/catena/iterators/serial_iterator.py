@@ -1,5 +1,6 @@
 """SerialIterator, and the order of examples that all iterators share."""
 import collections
+import operator
 from typing import Any
 
 import numpy
@@ -83,24 +84,12 @@ class OrderedIterator(Iterator):
         for _ in range(drawn):
             self._ahead.popleft()
 
-    @property
-    def repeat(self):
-        return self._repeat
-
-    @property
-    def current_position(self):
-        """The number of examples of the current epoch that were visited."""
-        return self._state.current_position
-
-    @property
-    def epoch(self):
-        """The number of finished epochs."""
-        return self._state.epoch
-
-    @property
-    def is_new_epoch(self):
-        """Whether the last minibatch finished an epoch."""
-        return self._state.is_new_epoch
+    repeat = property(operator.attrgetter("_repeat"))
+    current_position = property(operator.attrgetter("_state.current_position"),
+                                doc="The number of examples of the current epoch that were visited.")
+    epoch = property(operator.attrgetter("_state.epoch"), doc="The number of finished epochs.")
+    is_new_epoch = property(operator.attrgetter("_state.is_new_epoch"),
+                            doc="Whether the last minibatch finished an epoch.")
 
     @property
     def _epoch_size(self):
@@ -128,7 +117,6 @@ class OrderedIterator(Iterator):
                 serializer(keys[0], order)
             except KeyError:
                 serializer(keys[1], order)
-        if order is not None:
             self._serialize_sampler(serializer, order)
         self._state = _State(position, epoch, is_new_epoch, order)
         try:

@@ -12,11 +12,7 @@ from catena.links.recurrent import *
 
 if not _TYPE_CHECKING:
     def __getattr__(name):
-        text = f"module 'catena.links' has no attribute {name!r}"
-        if not name.startswith("_"):
-            from catena import functions
-            from catena.functions._plugins import suggestion
-            names = [each for each in globals() if each[0].isupper()]
-            hint = suggestion(name, names, dir(functions))
-            text += hint and "; " + hint
-        raise AttributeError(text)
+        from catena import functions
+        from catena.functions._plugins import no_attribute
+        names = [each for each in globals() if each[0].isupper()]
+        raise no_attribute("catena.links", name, names, functions)

@@ -15,12 +15,8 @@ __all__ = ["Maxout", "PReLU", "Swish"]
 class Maxout(Chain):
     """A fully connected layer, each of whose outputs is the largest of ``pool_size`` sums.
 
-    Args:
-        in_size: the number of inputs per sample.
-        out_size: the number of outputs.
-        pool_size: the number of sums per output.
-        initialW: an initializer, a number or an array (out_size, pool_size, in_size).
-        initial_bias: the same, with an array (out_size, pool_size); None for no bias.
+    initialW is an initializer, a number or an array (out_size, pool_size, in_size), and initial_bias the same
+    with an array (out_size, pool_size), or None for no bias.
     """
 
     def __init__(self, in_size, out_size, pool_size, initialW=None, initial_bias=0) -> None:

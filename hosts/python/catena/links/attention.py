@@ -94,7 +94,7 @@ class MultiHeadAttention(Chain):
             raise ValueError("[MultiHeadAttention] cache: expected no context, got both")
         context = x if context is None else context
         offset = cache["k"].shape[1] if cache else 0
-        q, k, v = (self._split(layer(tokens, 2), heads) for layer, tokens, heads in [
+        q, k, v = (F.reshape(layer(tokens, 2), (*tokens.shape[:2], heads, -1)) for layer, tokens, heads in [
             (self.q, x, self.heads), (self.k, context, self.kv_heads),
             (self.v, context, self.kv_heads)])
         if self.rotary is not None:
@@ -110,7 +110,3 @@ class MultiHeadAttention(Chain):
             causal=self.causal or cache is not None, dropout=self.dropout, window=self.window,
             offset=offset, layout="BTHD")
         return self.out(F.reshape(y, (*y.shape[:2], -1)), 2)
-
-    @staticmethod
-    def _split(x, heads):
-        return F.reshape(x, (*x.shape[:2], heads, -1))

@@ -11,24 +11,18 @@ __all__ = ["BatchNormalization", "BinaryHierarchicalSoftmax", "Convolution2D", "
            "Linear", "PReLU", "Parameter"]
 
 
-class _Array:
+def _array(name, part):
     """An attribute that is the array or the gradient of a parameter."""
+    def get(function):
+        parameter = function.__dict__[name]
+        return None if parameter is None else getattr(parameter, part)
 
-    def __init__(self, name, part):
-        self._name = name
-        self._part = part
-
-    def __get__(self, function, owner=None):
-        if function is None:
-            return self
-        parameter = function.__dict__[self._name]
-        return None if parameter is None else getattr(parameter, self._part)
-
-    def __set__(self, function, value):
+    def assign(function, value):
         if value is None or isinstance(value, _Parameter):
-            function.__dict__[self._name] = value
+            function.__dict__[name] = value
         else:
-            setattr(function.__dict__[self._name], self._part, value)
+            setattr(function.__dict__[name], part, value)
+    return property(get, assign)
 
 
 class _Function(Link):
@@ -47,20 +41,16 @@ class _Function(Link):
         cls.parameter_names = names
         cls.gradient_names = tuple("g" + name for name in names)
         for name, gradient in zip(names, cls.gradient_names):
-            setattr(cls, name, _Array(name, "array"))
-            setattr(cls, gradient, _Array(name, "grad"))
+            setattr(cls, name, _array(name, "array"))
+            setattr(cls, gradient, _array(name, "grad"))
 
     def __init__(self, *args, **keywords):
         self.__dict__ = self._link(*args, **keywords).__dict__
 
-    def _as_link(self):
-        """The link of Chainer 7 with the same attributes."""
-        link = object.__new__(self._link)
-        link.__dict__ = self.__dict__
-        return link
-
     def forward(self, *args, **keywords):
-        return self._as_link().forward(*args, **keywords)
+        link = object.__new__(self._link)  # that of Chainer 7 with the same attributes
+        link.__dict__ = self.__dict__
+        return link.forward(*args, **keywords)
 
 
 def _initial(wscale, bias, initialW, initial_bias):
@@ -71,12 +61,8 @@ def _initial(wscale, bias, initialW, initial_bias):
 class Linear(_Function, link=links.Linear, names=("W", "b")):
     """A fully connected layer, with arrays W and b and their gradients gW and gb.
 
-    Args:
-        in_size, out_size: the numbers of inputs and outputs per sample.
-        wscale: the initial weights have the standard deviation wscale / sqrt(in_size).
-        bias: the initial bias.
-        nobias: whether there is no bias.
-        initialW, initial_bias: arrays instead of these.
+    The initial weights have the standard deviation wscale / sqrt(in_size), and the initial bias is ``bias``;
+    initialW and initial_bias are arrays instead of these.
     """
 
     def __init__(self, in_size, out_size, wscale=1, bias=0, nobias=False, initialW=None,

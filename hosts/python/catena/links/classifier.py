@@ -1,4 +1,7 @@
 """Classifier: a model with its loss and accuracy."""
+from collections.abc import Callable
+from typing import Any
+
 from catena import functions as F
 from catena import reporter
 from catena.link import Chain
@@ -9,26 +12,27 @@ __all__ = ["Classifier"]
 class Classifier(Chain):
     """Calls a model and computes the loss and the accuracy, which are attributes and are reported.
 
-    Args:
-        predictor: the model, whose arguments are those of the classifier without the label.
-        lossfun, accfun: functions of the model's result and the label.
-        label_key: the number or the keyword of the argument that is the label.
+    The arguments of the model are those of the classifier without the label, whose number or keyword is
+    ``label_key``. lossfun and accfun are functions of the model's result and the label.
     """
 
     compute_accuracy = True
+    y: Any = None
+    loss: Any = None
+    accuracy: Any = None
 
-    def __init__(self, predictor, lossfun=F.softmax_cross_entropy, accfun=F.accuracy, label_key=-1):
+    def __init__(self, predictor, lossfun: Callable[..., Any] = F.softmax_cross_entropy,
+                 accfun: Callable[..., Any] = F.accuracy, label_key: int | str = -1) -> None:
         if not isinstance(label_key, (int, str)):
             raise TypeError(f"label_key must be int or str, but is {type(label_key)}")
         super().__init__()
         self.lossfun = lossfun
         self.accfun = accfun
-        self.y = self.loss = self.accuracy = None
         self.label_key = label_key
         with self.init_scope():
             self.predictor = predictor
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args, **kwargs) -> Any:
         """Returns the loss."""
         key = self.label_key
         if isinstance(key, int):

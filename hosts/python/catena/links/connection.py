@@ -20,8 +20,7 @@ class Weighted(Link):
             self.W = _Parameter(_get_initializer(initialW))
             if in_size is not None:
                 self._initialize_params(in_size)
-            self.b = None if nobias else _Parameter(
-                _get_initializer(0 if initial_bias is None else initial_bias), out_size)
+            self.b = None if nobias else _Parameter(_get_initializer(initial_bias, 0), out_size)
 
 
 class Linear(Weighted):
@@ -68,16 +67,13 @@ class Linear(Weighted):
 class SimplifiedDropconnect(Linear):
     """A fully connected layer, of whose weights random ones are 0 in training.
 
-    Args:
-        in_size, out_size, nobias, initial_bias: those of Linear.
-        ratio: the probability of a weight to be 0.
-        initialW: an initializer, an array or a number; by default the same as of Linear.
+    The arguments are those of Linear, and ``ratio``, the probability of a weight to be 0.
     """
 
     def __init__(self, in_size, out_size, ratio=0.5, nobias=False, initialW=None,
                  initial_bias=None) -> None:
-        super().__init__(in_size, out_size, nobias, HeNormal(1 / 2 ** 0.5) if initialW is None
-                         else initialW, initial_bias)
+        super().__init__(in_size, out_size, nobias, _get_initializer(initialW, HeNormal(1 / 2 ** 0.5)),
+                         initial_bias)
         self.ratio = ratio
 
     def forward(self, x, train=True, mask=None, use_batchwise_mask=True) -> Any:
@@ -90,13 +86,9 @@ class SimplifiedDropconnect(Linear):
 
 
 class EmbedID(Link):
-    """An embedding: y = the rows of W for the ids x.
+    """An embedding: y = the rows of W (in_size, out_size) for the ids x.
 
-    Args:
-        in_size: the number of ids.
-        out_size: the number of elements per id.
-        initialW: an initializer or an array; by default Normal(1).
-        ignore_label: an id whose row is 0.
+    initialW is an initializer or an array, by default Normal(1). The row of the id ignore_label is 0.
     """
 
     ignore_label: Any = None
@@ -119,9 +111,7 @@ class EmbedID(Link):
 class Bias(Link):
     """Adds b, of the shape of x from ``axis`` on, or of the first of these axes.
 
-    Args:
-        axis: the first axis of x that b has.
-        shape: the shape of b. Without it, b is an argument of calls.
+    Without the shape of b, it is an argument of calls.
     """
 
     def __init__(self, axis=1, shape=None) -> None:
@@ -137,12 +127,10 @@ class Bias(Link):
 
 
 class Scale(Chain):
-    """Multiplies by W, which has the shapes that b of Bias can have, and can add a bias.
+    """Multiplies by W, which has the shapes that b of Bias can have.
 
-    Args:
-        axis: the first axis of x that W has.
-        W_shape: the shape of W. Without it, W is an argument of calls.
-        bias_term: whether there is a bias, of the shape ``bias_shape``; by default that of W.
+    Without W_shape, W is an argument of calls. With bias_term, there is a bias of the shape bias_shape,
+    by default that of W.
     """
 
     def __init__(self, axis=1, W_shape=None, bias_term=False, bias_shape=None) -> None:
@@ -167,11 +155,8 @@ class Scale(Chain):
 class Bilinear(Link):
     """y_k = sum of e1_i e2_j W_ijk, plus e1 V1 + e2 V2 + b unless ``nobias``.
 
-    Args:
-        left_size, right_size, out_size: the sizes of e1, e2 and y.
-        nobias: whether there are no V1, V2 and b.
-        initialW: an initializer, an array or a number; by default LeCunNormal.
-        initial_bias: None, or a tuple of three for V1, V2 and b.
+    left_size, right_size and out_size are the sizes of e1, e2 and y. initialW is an initializer, an array
+    or a number, by default LeCunNormal, and initial_bias None or a tuple of three for V1, V2 and b.
     """
 
     def __init__(self, left_size, right_size, out_size, nobias=False, initialW=None,
@@ -217,12 +202,8 @@ class Parameter(Link):
 class Highway(Chain):
     """activate(plain(x)) g + x (1 - g), with the gate g = sigmoid(transform(x)).
 
-    Args:
-        in_out_size: the number of inputs and outputs per sample.
-        nobias: whether there are no biases.
-        activate: a function; by default F.relu.
-        init_Wh, init_Wt: initializers of the weights of plain and transform.
-        init_bh, init_bt: initializers of the biases.
+    The function activate is F.relu by default. init_Wh and init_bh are the initializers of plain,
+    init_Wt and init_bt those of transform.
     """
 
     def __init__(self, in_out_size, nobias=False, activate=None, init_Wh=None, init_Wt=None,

@@ -4,11 +4,11 @@ from typing import Any
 
 from catena import functions as F
 from catena.configuration import get_dtype
-from catena.initializers import HeNormal, Zero, _get_initializer
-from catena.link import Chain, ChainList, Link
+from catena.initializers import HeNormal, _get_initializer
+from catena.link import Chain, ChainList
 from catena.links.connection import Weighted
 from catena.links.normalization import BatchNormalization
-from catena.variable import Parameter, as_array
+from catena.variable import as_array
 
 __all__ = ["Convolution1D", "Convolution2D", "Convolution3D", "ConvolutionND", "Deconvolution1D",
            "Deconvolution2D", "Deconvolution3D", "DeconvolutionND", "DeformableConvolution2D",
@@ -29,14 +29,25 @@ def _tuple(value, n):
 
 
 class _Convolution(Weighted):
-    """The base of convolutions and transposed convolutions with any number of axes."""
+    """The base of convolutions and transposed convolutions, of images or over ``ndim`` axes."""
 
     _transposed = False
 
-    def _add_filters(self, in_channels, ksize, nobias, initialW, initial_bias, groups):
+    def __init__(self, ndim, in_channels, out_channels, ksize, stride, pad, nobias, initialW, initial_bias,
+                 dilate=1, groups=1) -> None:
+        super().__init__()
+        if ksize is None:
+            out_channels, ksize, in_channels = in_channels, out_channels, None
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        if ndim is None:
+            self.ksize, self._extents = ksize, tuple(_pair(ksize))
+            self.stride, self.pad, self.dilate = _pair(stride), _pair(pad), _pair(dilate)
+        else:
+            self.ksize = self._extents = _tuple(ksize, ndim)
+            self.stride, self.pad, self.dilate = stride, pad, _tuple(dilate, ndim)
         self.groups = int(groups)
-        self._extents = ksize
-        self._add_weight(in_channels, self.out_channels, nobias, initialW, initial_bias)
+        self._add_weight(in_channels, out_channels, nobias, initialW, initial_bias)
 
     def _initialize_params(self, in_channels):
         for what, n in [("output", self.out_channels), ("input", in_channels)]:
@@ -48,9 +59,17 @@ class _Convolution(Weighted):
         self.W.initialize(sizes + self._extents)
 
     @classmethod
-    def _check_bias(cls, out_channels, b):
+    def _from_params(cls, first, W, b, stride, pad, nobias, groups, **options):
+        out_channels, channels, *ksize = W.shape
         if b is not None and out_channels != b.size:
             raise ValueError("`out_channels` does not match the size of `b`")
+        return cls(*first, channels * groups, out_channels, tuple(ksize), stride, pad, nobias,
+                   initialW=as_array(W), initial_bias=as_array(b), groups=groups, **options)
+
+    def forward(self, x, *others) -> Any:
+        if self.W.array is None:
+            self._initialize_params(x.shape[1])
+        return self._convolve(x, *others)
 
 
 class Convolution2D(_Convolution):
@@ -69,16 +88,8 @@ class Convolution2D(_Convolution):
 
     def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, nobias=False,
                  initialW=None, initial_bias=None, *, dilate=1, groups=1) -> None:
-        super().__init__()
-        if ksize is None:
-            out_channels, ksize, in_channels = in_channels, out_channels, None
-        self.ksize = ksize
-        self.stride = _pair(stride)
-        self.pad = _pair(pad)
-        self.dilate = _pair(dilate)
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self._add_filters(in_channels, tuple(_pair(ksize)), nobias, initialW, initial_bias, groups)
+        super().__init__(None, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
+                         initial_bias, dilate, groups)
 
     @property
     def printable_specs(self):
@@ -90,14 +101,9 @@ class Convolution2D(_Convolution):
 
     @classmethod
     def from_params(cls, W, b=None, stride=1, pad=0, nobias=False, *, dilate=1, groups=1) -> Any:
-        out_channels, channels, *ksize = W.shape
-        cls._check_bias(out_channels, b)
-        return cls(channels * groups, out_channels, tuple(ksize), stride, pad, nobias,
-                   initialW=as_array(W), initial_bias=as_array(b), dilate=dilate, groups=groups)
+        return cls._from_params((), W, b, stride, pad, nobias, groups, dilate=dilate)
 
-    def forward(self, x) -> Any:
-        if self.W.array is None:
-            self._initialize_params(x.shape[1])
+    def _convolve(self, x):
         return F.convolution_2d(x, self.W, self.b, self.stride, self.pad, dilate=self.dilate,
                                 groups=self.groups)
 
@@ -107,19 +113,10 @@ class DilatedConvolution2D(_Convolution):
 
     def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, dilate=1,
                  nobias=False, initialW=None, initial_bias=None) -> None:
-        super().__init__()
-        if ksize is None:
-            out_channels, ksize, in_channels = in_channels, out_channels, None
-        self.ksize = ksize
-        self.stride = _pair(stride)
-        self.pad = _pair(pad)
-        self.dilate = _pair(dilate)
-        self.out_channels = out_channels
-        self._add_filters(in_channels, tuple(_pair(ksize)), nobias, initialW, initial_bias, 1)
+        super().__init__(None, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
+                         initial_bias, dilate)
 
-    def forward(self, x) -> Any:
-        if self.W.array is None:
-            self._initialize_params(x.shape[1])
+    def _convolve(self, x):
         return F.dilated_convolution_2d(x, self.W, self.b, self.stride, self.pad, self.dilate)
 
 
@@ -134,20 +131,11 @@ class Deconvolution2D(_Convolution):
 
     def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, nobias=False,
                  outsize=None, initialW=None, initial_bias=None, *, dilate=1, groups=1) -> None:
-        super().__init__()
-        if ksize is None:
-            out_channels, ksize, in_channels = in_channels, out_channels, None
-        self.ksize = ksize
-        self.stride = _pair(stride)
-        self.pad = _pair(pad)
-        self.dilate = _pair(dilate)
+        super().__init__(None, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
+                         initial_bias, dilate, groups)
         self.outsize = (None, None) if outsize is None else outsize
-        self.out_channels = out_channels
-        self._add_filters(in_channels, tuple(_pair(ksize)), nobias, initialW, initial_bias, groups)
 
-    def forward(self, x) -> Any:
-        if self.W.array is None:
-            self._initialize_params(x.shape[1])
+    def _convolve(self, x):
         outsize = None if tuple(self.outsize) == (None, None) else self.outsize
         return F.deconvolution_2d(x, self.W, self.b, self.stride, self.pad, outsize,
                                   dilate=self.dilate, groups=self.groups)
@@ -158,29 +146,17 @@ class ConvolutionND(_Convolution):
 
     def __init__(self, ndim, in_channels, out_channels, ksize=None, stride=1, pad=0, nobias=False,
                  initialW=None, initial_bias=None, cover_all=False, dilate=1, groups=1) -> None:
-        super().__init__()
-        if ksize is None:
-            out_channels, ksize, in_channels = in_channels, out_channels, None
-        self.out_channels = out_channels
-        self.ksize = _tuple(ksize, ndim)
-        self.stride = stride
-        self.pad = pad
+        super().__init__(ndim, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
+                         initial_bias, dilate, groups)
         self.cover_all = cover_all
-        self.dilate = _tuple(dilate, ndim)
-        self._add_filters(in_channels, self.ksize, nobias, initialW, initial_bias, groups)
 
     @classmethod
     def from_params(cls, W, b=None, stride=1, pad=0, nobias=False, *, cover_all=False, dilate=1,
                     groups=1) -> Any:
-        out_channels, channels, *ksize = W.shape
-        cls._check_bias(out_channels, b)
-        return cls(len(ksize), channels * groups, out_channels, ksize, stride, pad, nobias,
-                   initialW=as_array(W), initial_bias=as_array(b), cover_all=cover_all,
-                   dilate=dilate, groups=groups)
+        return cls._from_params((W.ndim - 2,), W, b, stride, pad, nobias, groups, cover_all=cover_all,
+                                dilate=dilate)
 
-    def forward(self, x) -> Any:
-        if self.W.array is None:
-            self._initialize_params(x.shape[1])
+    def _convolve(self, x):
         return F.convolution_nd(x, self.W, self.b, self.stride, self.pad, cover_all=self.cover_all,
                                 dilate=self.dilate, groups=self.groups)
 
@@ -192,20 +168,11 @@ class DeconvolutionND(_Convolution):
 
     def __init__(self, ndim, in_channels, out_channels, ksize=None, stride=1, pad=0, nobias=False,
                  outsize=None, initialW=None, initial_bias=None, dilate=1, groups=1) -> None:
-        super().__init__()
-        if ksize is None:
-            out_channels, ksize, in_channels = in_channels, out_channels, None
-        self.out_channels = out_channels
-        self.ksize = _tuple(ksize, ndim)
-        self.stride = stride
-        self.pad = pad
+        super().__init__(ndim, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
+                         initial_bias, dilate, groups)
         self.outsize = outsize
-        self.dilate = _tuple(dilate, ndim)
-        self._add_filters(in_channels, self.ksize, nobias, initialW, initial_bias, groups)
 
-    def forward(self, x) -> Any:
-        if self.W.array is None:
-            self._initialize_params(x.shape[1])
+    def _convolve(self, x):
         return F.deconvolution_nd(x, self.W, self.b, self.stride, self.pad, self.outsize,
                                   dilate=self.dilate, groups=self.groups)
 
@@ -234,7 +201,7 @@ class Deconvolution3D(DeconvolutionND):
     __init__ = functools.partialmethod(DeconvolutionND.__init__, 3)
 
 
-class DepthwiseConvolution2D(Link):
+class DepthwiseConvolution2D(Weighted):
     """A convolution with ``channel_multiplier`` filters for each channel; see Convolution2D."""
 
     def __init__(self, in_channels, channel_multiplier, ksize, stride=1, pad=0, nobias=False,
@@ -245,11 +212,7 @@ class DepthwiseConvolution2D(Link):
         self.pad = _pair(pad)
         self.channel_multiplier = channel_multiplier
         self.nobias = nobias
-        initial_bias = 0 if initial_bias is None else initial_bias
-        with self.init_scope():
-            self.W = Parameter(_get_initializer(HeNormal(1 / 2 ** 0.5) if initialW is None
-                                                 else initialW))
-            self.b = None if nobias else Parameter(_get_initializer(initial_bias))
+        self._add_weight(None, None, nobias, _get_initializer(initialW, HeNormal(1 / 2 ** 0.5)), initial_bias)
         if in_channels is not None:
             self._initialize_params(in_channels)
 
@@ -264,7 +227,7 @@ class DepthwiseConvolution2D(Link):
         return F.depthwise_convolution_2d(x, self.W, self.b, self.stride, self.pad)
 
 
-class LocalConvolution2D(Link):
+class LocalConvolution2D(Weighted):
     """A convolution of images with other filters at each position; see Convolution2D.
 
     Args:
@@ -279,10 +242,7 @@ class LocalConvolution2D(Link):
         self.stride = _pair(stride)
         self.nobias = nobias
         self.out_channels = out_channels
-        initial_bias = 0 if initial_bias is None else initial_bias
-        with self.init_scope():
-            self.W = Parameter(_get_initializer(initialW))
-            self.b = None if nobias else Parameter(_get_initializer(initial_bias))
+        self._add_weight(None, None, nobias, initialW, initial_bias)
         if in_channels is not None and in_size is not None:
             self._initialize_params(in_channels, _pair(in_size))
 
@@ -304,28 +264,18 @@ class DeformableConvolution2DSampler(_Convolution):
 
     def __init__(self, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
                  initial_bias) -> None:
-        super().__init__()
-        self.ksize = ksize
-        self.stride = _pair(stride)
-        self.pad = _pair(pad)
-        self.out_channels = out_channels
-        self._add_filters(in_channels, tuple(_pair(ksize)), nobias,
-                          Zero() if initialW is None else initialW, initial_bias, 1)
+        super().__init__(None, in_channels, out_channels, ksize, stride, pad, nobias,
+                         _get_initializer(initialW, 0), initial_bias)
 
-    def forward(self, x, offset) -> Any:
-        if self.W.array is None:
-            self._initialize_params(x.shape[1])
+    def _convolve(self, x, offset):
         return F.deformable_convolution_2d_sampler(x, offset, self.W, self.b, self.stride, self.pad)
 
 
 class DeformableConvolution2D(Chain):
     """A convolution of images. Another one computes by how much the elements of filters are moved.
 
-    Args:
-        in_channels, out_channels, ksize, stride, pad: those of Convolution2D.
-        offset_nobias, offset_initialW, offset_initial_bias: those of the convolution of offsets.
-        deform_nobias, deform_initialW, deform_initial_bias: those of the other one, whose W is 0 by
-            default.
+    The arguments are those of Convolution2D: offset_NAME of the convolution of offsets, deform_NAME of the
+    other one, whose W is 0 by default.
     """
 
     def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, offset_nobias=False,
@@ -378,15 +328,13 @@ class InceptionBN(Chain):
     """Branches of convolutions with batch normalization; see the paper of the latter (2015).
 
     Args:
-        in_channels: the number of channels.
         out1: the channels of the 1x1 branch; 0 for no such branch.
         proj3, out3: the channels of 1x1 and then 3x3 convolutions.
         proj33, out33: the channels of 1x1 and then two 3x3 convolutions.
         pooltype: "max" or "avg".
         proj_pool: the channels of the 1x1 convolution after pooling; None for none.
         stride: of the last convolution of each branch, and of pooling.
-        conv_init: the initializer of filters.
-        dtype: that of the normalizations.
+        conv_init, dtype: the initializer of filters, and the dtype of the normalizations.
     """
 
     def __init__(self, in_channels, out1, proj3, out3, proj33, out33, pooltype, proj_pool=None,
@@ -429,14 +377,10 @@ class InceptionBN(Chain):
 
 
 class MLPConvolution2D(ChainList):
-    """A convolution and then 1x1 convolutions, with an activation between them.
+    """A convolution, whose arguments are those of Convolution2D, and then 1x1 convolutions.
 
-    Args:
-        in_channels: the number of channels. None, or leaving it out, takes it from the first call.
-        out_channels: a tuple of the channels of all convolutions.
-        ksize, stride, pad: those of the first one; see Convolution2D.
-        activation: the function between them; by default F.relu.
-        conv_init, bias_init: initializers.
+    out_channels is a tuple of the channels of all. The activation between them is F.relu by default.
+    conv_init and bias_init are their initializers.
     """
 
     def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, activation=None, *,

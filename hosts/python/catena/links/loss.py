@@ -44,11 +44,7 @@ class BinaryHierarchicalSoftmax(Link):
 
     @staticmethod
     def create_huffman_tree(word_counts) -> Any:
-        """The tree of words with the smallest mean depth.
-
-        Args:
-            word_counts: a dictionary of words with the numbers of their occurrences.
-        """
+        """The tree with the smallest mean depth for a dictionary of words and numbers of occurrences."""
         if not word_counts:
             raise ValueError("Empty vocabulary")
         queue = [(count, i, word) for i, (word, count) in enumerate(word_counts.items())]
@@ -97,10 +93,7 @@ class NegativeSampling(_Sampled):
 class BlackOut(_Sampled):
     """A loss over many classes that approximates softmax with random classes.
 
-    Args:
-        in_size: the number of inputs per sample.
-        counts: how often each class occurs; classes are drawn with these probabilities.
-        sample_size: the number of classes that are drawn for each sample.
+    The arguments are those of NegativeSampling with the power 1.
     """
 
     sample_data = None  # the classes to use instead of random ones
@@ -120,11 +113,9 @@ class BlackOut(_Sampled):
 
 
 class CRF1d(Link):
-    """A conditional random field over sequences of labels.
+    """A conditional random field over sequences of ``n_label`` labels.
 
-    Args:
-        n_label: the number of labels.
-        initial_cost: an initializer or array of the scores of label j after label i; by default 0.
+    initial_cost is an initializer or array of the scores of label j after label i; by default 0.
     """
 
     def __init__(self, n_label, initial_cost=None) -> None:
@@ -134,14 +125,10 @@ class CRF1d(Link):
                                   (n_label, n_label))
 
     def forward(self, xs, ys, reduce="mean", transpose=False) -> Any:
-        """The negative log-likelihood of the labels ys.
+        """The negative log-likelihood of the labels ys: the mean, or with "no" that of each sequence.
 
-        Args:
-            xs: for each step, the scores of labels (N, n_label), where N must not increase. With
-                ``transpose``, sequences (length, n_label) in any order.
-            ys: the labels, in the same form.
-            reduce: "mean", or "no" for the loss of each sequence.
-            transpose: see xs.
+        xs has, for each step, the scores of labels (N, n_label), where N must not increase; with
+        ``transpose``, sequences (length, n_label) in any order. ys has the same form.
         """
         if transpose:
             order = _longest_first(xs)

@@ -14,7 +14,7 @@ __all__ = ["BatchNormalization", "BatchRenormalization", "GroupNormalization", "
 
 def _of_dtype(initial, default, dtype):
     """An initializer for arrays of the dtype."""
-    initializer = _get_initializer(default if initial is None else initial)
+    initializer = _get_initializer(initial, default)
     initializer.dtype = dtype
     return initializer
 
@@ -46,8 +46,7 @@ class BatchNormalization(Link):
         super().__init__()
         if size is None and axis is None:
             raise RuntimeError("size or axis is required")
-        self._initial_averages = (0 if initial_avg_mean is None else initial_avg_mean,
-                                  1 if initial_avg_var is None else initial_avg_var)
+        self._initial_averages = _get_initializer(initial_avg_mean, 0), _get_initializer(initial_avg_var, 1)
         self.decay = decay
         self.eps = eps
         self.axis = (axis,) if isinstance(axis, int) else axis
@@ -69,9 +68,7 @@ class BatchNormalization(Link):
                               device=self.device)
 
     def _initialize_params(self, shape):
-        mean, var = self._initial_averages
-        self.avg_mean = self._array(mean, shape)
-        self.avg_var = self._array(var, shape)
+        self.avg_mean, self.avg_var = (self._array(each, shape) for each in self._initial_averages)
         for parameter in (self.gamma, self.beta):
             if parameter is not None:
                 parameter.initialize(shape)
@@ -88,10 +85,8 @@ class BatchNormalization(Link):
     def forward(self, x, *, finetune=False) -> Any:
         """Normalizes x.
 
-        Args:
-            x: the batch.
-            finetune: in training, makes the running statistics the means of all batches since
-                start_finetuning().
+        In training, ``finetune`` makes the running statistics the means of all batches since
+        start_finetuning().
         """
         if self.avg_mean is None:
             self._initialize_params(tuple(n for i, n in enumerate(x.shape) if i not in self.axis))
@@ -122,10 +117,7 @@ class BatchNormalization(Link):
 class BatchRenormalization(BatchNormalization):
     """Batch normalization that is corrected towards the running statistics in training.
 
-    Args:
-        size: the number of channels, or the shape of gamma and beta.
-        rmax, dmax: limits of the corrections; see F.batch_renormalization().
-        decay and others: those of BatchNormalization.
+    The arguments are BatchNormalization's, and limits of the corrections; see F.batch_renormalization().
     """
 
     def __init__(self, size, rmax=1, dmax=0, decay=0.9, eps=2e-5, dtype=None, use_gamma=True,
@@ -147,7 +139,24 @@ class BatchRenormalization(BatchNormalization):
                                        decay, update_statistics=True)
 
 
-class LayerNormalization(Link):
+class _Affine(Link):
+    """A link with gamma and beta, whose size can depend on the first input."""
+
+    def __init__(self, size, eps, gamma, beta) -> None:
+        super().__init__()
+        self.eps = eps
+        with self.init_scope():
+            self.gamma = Parameter(gamma)
+            self.beta = Parameter(beta)
+        if size is not None:
+            self._initialize_params(size)
+
+    def _initialize_params(self, size):
+        self.gamma.initialize(size)
+        self.beta.initialize(size)
+
+
+class LayerNormalization(_Affine):
     """Normalizes each sample: y = gamma (x - mean) / sqrt(var + eps) + beta for x (N, size).
 
     Args:
@@ -157,17 +166,8 @@ class LayerNormalization(Link):
     """
 
     def __init__(self, size=None, eps=1e-6, initial_gamma=None, initial_beta=None) -> None:
-        super().__init__()
-        self.eps = eps
-        with self.init_scope():
-            self.gamma = Parameter(1 if initial_gamma is None else initial_gamma)
-            self.beta = Parameter(0 if initial_beta is None else initial_beta)
-        if size is not None:
-            self._initialize_params(size)
-
-    def _initialize_params(self, size):
-        self.gamma.initialize(size)
-        self.beta.initialize(size)
+        super().__init__(size, eps, 1 if initial_gamma is None else initial_gamma,
+                         0 if initial_beta is None else initial_beta)
 
     def forward(self, x) -> Any:
         if self.gamma.array is None:
@@ -178,47 +178,33 @@ class LayerNormalization(Link):
 class RMSNormalization(Link):
     """y = gamma x / sqrt(mean of x^2 + eps), with the mean over the last axes of x.
 
-    Args:
-        size: the extent of the last axis, or the shape of the last axes.
-        eps: added to the mean.
-        initial_gamma: an initializer, an array or a number; by default 1.
+    size is the extent of the last axis, or the shape of the last axes. initial_gamma is an initializer, an
+    array or a number, by default 1.
     """
 
     def __init__(self, size, eps=1e-6, initial_gamma=None) -> None:
         super().__init__()
         self.eps = eps
         with self.init_scope():
-            self.gamma = Parameter(_get_initializer(1 if initial_gamma is None else initial_gamma),
-                                   size)
+            self.gamma = Parameter(_get_initializer(initial_gamma, 1), size)
 
     def forward(self, x) -> Any:
         return F.rms_normalization(x, self.gamma, self.eps)
 
 
-class GroupNormalization(Link):
+class GroupNormalization(_Affine):
     """Normalizes groups of channels of each sample: y = gamma (x - mean) / sqrt(var + eps) + beta.
 
     Args:
         groups: the number of groups.
         size: the number of channels (axis 1); by default taken from the first call.
-        eps: added to the variance.
-        initial_gamma, initial_beta: initializers, arrays or numbers; by default 1 and 0.
+        eps, initial_gamma, initial_beta: see LayerNormalization.
     """
 
     def __init__(self, groups, size=None, eps=1e-5, initial_gamma=None, initial_beta=None) -> None:
-        super().__init__()
-        self.groups = groups
-        self.eps = eps
         dtype = get_dtype(None, map_mixed16="float32")
-        with self.init_scope():
-            self.gamma = Parameter(_of_dtype(initial_gamma, 1, dtype))
-            self.beta = Parameter(_of_dtype(initial_beta, 0, dtype))
-        if size is not None:
-            self._initialize_params(size)
-
-    def _initialize_params(self, size):
-        self.gamma.initialize(size)
-        self.beta.initialize(size)
+        super().__init__(size, eps, _of_dtype(initial_gamma, 1, dtype), _of_dtype(initial_beta, 0, dtype))
+        self.groups = groups
 
     def forward(self, x) -> Any:
         if self.gamma.array is None:

@@ -19,14 +19,14 @@ __all__ = ["ChildSumTreeLSTM", "GRU", "LSTM", "NStepBiGRU", "NStepBiLSTM", "NSte
 
 def _zeros(link, shape, dtype):
     """A state of zeros on the device of the link."""
-    return Variable(_core.as_array(numpy.zeros(shape, "float32")).to_device(link.device).astype(
-        str(dtype)))
+    return Variable(_core.full(shape, 0, dtype, link.device))
 
 
 class _Stateful(Chain):
-    """A link that keeps variables between calls, which move between devices with it."""
+    """A link that keeps the variable h between calls, which moves between devices with it."""
 
-    _states = ("c", "h")
+    h: Any = None
+    _states: Any = ("h",)
 
     def reset_state(self) -> None:
         """Forgets the state. The next call begins a sequence."""
@@ -54,6 +54,11 @@ class _Stateful(Chain):
         for name in self._states:
             if getattr(self, name) is None:
                 setattr(self, name, _zeros(self, (n, self.state_size), dtype))
+
+
+class _WithCells(_Stateful):
+    c: Any = None
+    _states = ("c", "h")
 
 
 class _LSTMWeights(Chain):
@@ -123,16 +128,11 @@ class StatelessLSTM(_LSTMWeights):
         return F.lstm(c, gates)
 
 
-class LSTM(_LSTMWeights, _Stateful):
+class LSTM(_LSTMWeights, _WithCells):
     """An LSTM layer that keeps its state: h = link(x). See StatelessLSTM for the arguments.
 
     Sequences of a batch may end, the last first: a batch can have fewer rows than the one before.
     """
-
-    def __init__(self, in_size, out_size=None, lateral_init=None, upward_init=None, bias_init=None,
-                 forget_bias_init=None) -> None:
-        super().__init__(in_size, out_size, lateral_init, upward_init, bias_init, forget_bias_init)
-        self.reset_state()
 
     def forward(self, x) -> Any:
         self._fill_weights(x)
@@ -158,26 +158,35 @@ class LSTM(_LSTMWeights, _Stateful):
         return y
 
 
-class StatefulPeepholeLSTM(_Stateful):
-    """An LSTM layer whose gates also see the cells: h = link(x)."""
+class _OtherLSTM(_WithCells):
+    """Two fully connected layers for the gates, one of x and one of h."""
 
     def __init__(self, in_size, out_size) -> None:
         super().__init__()
         self.state_size = out_size
-        self.reset_state()
         with self.init_scope():
             self.upward = Linear(in_size, 4 * out_size)
             self.lateral = Linear(out_size, 4 * out_size, nobias=True)
+
+    def _gates(self, x):
+        gates = self.upward(x)
+        return gates if self.h is None else gates + self.lateral(self.h)
+
+
+class StatefulPeepholeLSTM(_OtherLSTM):
+    """An LSTM layer whose gates also see the cells: h = link(x)."""
+
+    def __init__(self, in_size, out_size) -> None:
+        super().__init__(in_size, out_size)
+        with self.init_scope():
             for name in ["peep_i", "peep_f", "peep_o"]:
                 setattr(self, name, Linear(out_size, out_size, nobias=True))
 
     def forward(self, x) -> Any:
-        gates = self.upward(x)
-        if self.h is not None:
-            gates = gates + self.lateral(self.h)
+        gates = self._gates(x)
         if self.c is None:
             self.c = _zeros(self, (x.shape[0], self.state_size), x.dtype)
-        a, i, f, o = _gates(gates)
+        a, i, f, o = F.separate(F.reshape(gates, (x.shape[0], self.state_size, 4)), axis=2)
         i = F.sigmoid(i + self.peep_i(self.c))
         f = F.sigmoid(f + self.peep_f(self.c))
         self.c = F.tanh(a) * i + f * self.c
@@ -185,34 +194,19 @@ class StatefulPeepholeLSTM(_Stateful):
         return self.h
 
 
-def _gates(x):
-    """The parts a, i, f and o of x (N, 4 units)."""
-    return F.separate(F.reshape(x, (x.shape[0], x.shape[1] // 4, 4)), axis=2)
-
-
-class StatefulZoneoutLSTM(_Stateful):
+class StatefulZoneoutLSTM(_OtherLSTM):
     """An LSTM layer of which random units keep their state in training: h = link(x).
 
-    Args:
-        in_size: the number of inputs per sample.
-        out_size: the number of units.
-        c_ratio, h_ratio: the probabilities that a unit keeps c and h.
+    c_ratio and h_ratio are the probabilities that a unit keeps c and h.
     """
 
     def __init__(self, in_size, out_size, c_ratio=0.5, h_ratio=0.5) -> None:
-        super().__init__()
-        self.state_size = out_size
+        super().__init__(in_size, out_size)
         self.c_ratio = c_ratio
         self.h_ratio = h_ratio
-        self.reset_state()
-        with self.init_scope():
-            self.upward = Linear(in_size, 4 * out_size)
-            self.lateral = Linear(out_size, 4 * out_size, nobias=True)
 
     def forward(self, x) -> Any:
-        gates = self.upward(x)
-        if self.h is not None:
-            gates = gates + self.lateral(self.h)
+        gates = self._gates(x)
         self._fill_state(x.shape[0], x.dtype)
         c, h = F.lstm(self.c, gates)
         self.c = F.zoneout(self.c, c, self.c_ratio)
@@ -234,11 +228,7 @@ class _GRUWeights(Chain):
 class StatelessGRU(_GRUWeights):
     """A GRU layer whose state is an argument: h = link(h, x).
 
-    Args:
-        in_size: the number of inputs per sample.
-        out_size: the number of units.
-        init, inner_init: initializers of the weights of x and h.
-        bias_init: the initializer of biases.
+    init and inner_init are initializers of the weights of x and h, bias_init is that of biases.
     """
 
     def forward(self, h, x) -> Any:
@@ -251,12 +241,9 @@ class StatelessGRU(_GRUWeights):
 class StatefulGRU(_GRUWeights, _Stateful):
     """A GRU layer that keeps its state: h = link(x). See StatelessGRU for the arguments."""
 
-    _states = ("h",)
-
     def __init__(self, in_size, out_size, init=None, inner_init=None, bias_init=0) -> None:
         super().__init__(in_size, out_size, init, inner_init, bias_init)
         self.state_size = out_size
-        self.reset_state()
 
     def forward(self, x) -> Any:
         z, new = self.W_z(x), self.W(x)
@@ -303,12 +290,9 @@ class StatelessMGU(_MGUWeights):
 class StatefulMGU(_MGUWeights, _Stateful):
     """A GRU with one gate that keeps its state: h = link(x)."""
 
-    _states = ("h",)
-
     def __init__(self, in_size, out_size) -> None:
         super().__init__(in_size, out_size)
         self.state_size = out_size
-        self.reset_state()
 
     def forward(self, x) -> Any:
         self._fill_state(x.shape[0], x.dtype)
@@ -318,10 +302,9 @@ class StatefulMGU(_MGUWeights, _Stateful):
 
 class _TreeLSTM(Chain):
     def forward(self, *cshsx) -> Any:
-        """Computes (c, h) of a node.
+        """Computes (c, h) of a node from c of each child, then h of each child, then x of the node.
 
-        Args:
-            cshsx: c of each child, then h of each child, then x of the node. None stands for zeros.
+        None stands for zeros.
         """
         n = len(cshsx) // 2
         cs, hs, x = cshsx[:n], cshsx[n:-1], cshsx[-1]
@@ -337,12 +320,7 @@ class _TreeLSTM(Chain):
 
 
 class ChildSumTreeLSTM(_TreeLSTM):
-    """An LSTM unit of a tree whose nodes have any number of children, which it adds.
-
-    Args:
-        in_size: the number of inputs per sample.
-        out_size: the number of units.
-    """
+    """An LSTM unit of a tree whose nodes have any number of children, which it adds."""
 
     def __init__(self, in_size, out_size) -> None:
         super().__init__()
@@ -368,13 +346,7 @@ class ChildSumTreeLSTM(_TreeLSTM):
 
 
 class NaryTreeLSTM(_TreeLSTM):
-    """An LSTM unit of a tree whose nodes have ``n_ary`` children, each with weights of its own.
-
-    Args:
-        in_size: the number of inputs per sample.
-        out_size: the number of units.
-        n_ary: the number of children.
-    """
+    """An LSTM unit of a tree whose nodes have ``n_ary`` children, each with weights of its own."""
 
     def __init__(self, in_size, out_size, n_ary=2) -> None:
         assert n_ary >= 1, f"n_ary: expected at least 1, got {n_ary}"
@@ -424,7 +396,7 @@ class _NStep(ChainList):
         self.out_size = out_size
         self.direction = 2 if self.use_bi_direction else 1
         initialW = _get_initializer(initialW)
-        initial_bias = _get_initializer(0 if initial_bias is None else initial_bias)
+        initial_bias = _get_initializer(initial_bias, 0)
         layers = []
         for i in range(n_layers * self.direction):
             layer = Link()
@@ -459,14 +431,10 @@ class _NStep(ChainList):
         raise NotImplementedError
 
     def forward(self, *states_and_xs) -> Any:
-        """Runs all sequences.
+        """Runs all sequences. Returns the last states and the outputs (length, out_size * directions).
 
-        Args:
-            states_and_xs: the states (n_layers * directions, len(xs), out_size), or None for zeros;
-                then the list of sequences (length, in_size).
-
-        Returns:
-            The last states and the list of outputs (length, out_size * directions).
+        The arguments are the states (n_layers * directions, len(xs), out_size), or None for zeros;
+        then the list of sequences (length, in_size).
         """
         *states, xs = states_and_xs
         if len(states) != self.n_cells:

@@ -1,6 +1,7 @@
 """Tests that run with several configurations, such as on the host and on a GPU."""
 import contextlib
 import functools
+import operator
 from typing import Any
 
 import catena
@@ -42,10 +43,7 @@ class BackendConfig:
                                           f"{self}")
         return catena.get_device(self.cuda_device if self.use_cuda else -1)
 
-    @property
-    def xp(self):
-        """numpy, or cupy for a GPU."""
-        return self.device.xp
+    xp = property(operator.attrgetter("device.xp"), doc="numpy, or cupy for a GPU.")
 
     def __enter__(self) -> Any:
         with contextlib.ExitStack() as stack:

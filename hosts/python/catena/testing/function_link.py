@@ -1,5 +1,4 @@
 """Base classes of tests of functions and links."""
-import contextlib
 import unittest
 from typing import Any
 
@@ -49,8 +48,14 @@ class _TestBase:
     contiguous = None  # or "C"; otherwise inputs are not contiguous
     dodge_nondifferentiable = False
     numerical_grad_dtype = numpy.float64
-    check_forward_options = check_backward_options = {}
+    check_forward_options = check_backward_options = check_double_backward_options = {}
+    skip_forward_test = skip_backward_test = skip_double_backward_test = False
     _error = FunctionTestError
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("forward", "backward", "double_backward"):  # tests add to these dicts
+            setattr(self, f"check_{name}_options", dict(getattr(self, f"check_{name}_options")))
 
     def before_test(self, test_name) -> Any:
         """Called before each test. It can raise unittest.SkipTest."""
@@ -106,22 +111,23 @@ class _TestBase:
                 raise self._error(f"[{self.test_name}] output {i}: expected close values, got "
                                   f"others\n{error}") from None
 
-    @contextlib.contextmanager
-    def _raises_own_error(self, what):
-        try:
-            yield
-        except AssertionError as error:
-            raise self._error(f"{what} is not implemented correctly\n{error}") from error
+    def _check_gradients(self, what, make):
+        """Runs the check of gradients whose function, arguments and options make() returns.
 
-    def _differentiable(self, check):
-        """Repeats a check with other inputs while those are at a kink of the function."""
+        Repeats it with others while the inputs are at a kink of the function.
+        """
         from catena.gradient_check import NondifferentiableError
         while True:
+            check, *arguments, options = make()
             try:
-                return check()
+                check(*arguments, dtype=self.numerical_grad_dtype,
+                      detect_nondifferentiable=self.dodge_nondifferentiable, **options)
+                return
             except NondifferentiableError:
                 if not self.dodge_nondifferentiable:
                     raise
+            except AssertionError as error:
+                raise self._error(f"{what} is not implemented correctly\n{error}") from error
 
 
 class FunctionTestCase(_TestBase, unittest.TestCase):
@@ -135,14 +141,6 @@ class FunctionTestCase(_TestBase, unittest.TestCase):
     ``dodge_nondifferentiable``, which draws other inputs at kinks; ``numerical_grad_dtype``; and
     ``contiguous``, None or "C".
     """
-
-    check_double_backward_options = {}
-    skip_forward_test = skip_backward_test = skip_double_backward_test = False
-
-    def __init__(self, *args, **kwargs) -> None:
-        super().__init__(*args, **kwargs)
-        for name in ("forward", "backward", "double_backward"):  # tests add to these dicts
-            setattr(self, f"check_{name}_options", dict(getattr(self, f"check_{name}_options")))
 
     def forward(self, inputs, device) -> Any:
         raise NotImplementedError("forward() is not implemented.")
@@ -196,7 +194,7 @@ class FunctionTestCase(_TestBase, unittest.TestCase):
     def _check(self, what, double):
         from catena import gradient_check
 
-        def check():
+        def make():
             inputs = self._inputs()
             gradients = [_require_arrays(
                 self.generate_grad_outputs(self._expected(inputs)), "generate_grad_outputs")]
@@ -207,12 +205,10 @@ class FunctionTestCase(_TestBase, unittest.TestCase):
                 gradients.append([g for g in found if g is None or g.dtype.kind == "f"])
                 function = gradient_check.check_double_backward
                 options = self.check_double_backward_options
-            with self._raises_own_error(what):
-                function(lambda *xs: self._call(xs), self._send(inputs),
-                         *map(self._send, gradients), dtype=self.numerical_grad_dtype,
-                         detect_nondifferentiable=self.dodge_nondifferentiable, **options)
+            return (function, lambda *xs: self._call(xs), self._send(inputs), *map(self._send, gradients),
+                    options)
 
-        self._differentiable(check)
+        self._check_gradients(what, make)
 
 
 class _LinkTestBase(_TestBase):
@@ -267,13 +263,6 @@ class LinkTestCase(_LinkTestBase, unittest.TestCase):
     perhaps ``forward(link, inputs, device)``. Otherwise it is like a FunctionTestCase.
     """
 
-    skip_forward_test = skip_backward_test = False
-
-    def __init__(self, *args, **kwargs) -> None:
-        super().__init__(*args, **kwargs)
-        self.check_forward_options = dict(self.check_forward_options)
-        self.check_backward_options = dict(self.check_backward_options)
-
     def forward_expected(self, link, inputs) -> Any:
         raise NotImplementedError("forward_expected() is not implemented.")
 
@@ -293,20 +282,16 @@ class LinkTestCase(_LinkTestBase, unittest.TestCase):
         from catena import gradient_check
         self._start("test_backward", backend_config)
 
-        def check():
+        def make():
             link, inputs, outputs = self._called_link(self._params())
             gradients = self.generate_grad_outputs(
                 tuple(catena.cuda.to_cpu(y) for y in outputs))
             gradients = self._send(_require_arrays(gradients, "generate_grad_outputs"))
-            with self._raises_own_error("backward"):
-                gradient_check.check_backward(
-                    lambda *xs: self._call(link, xs), inputs, gradients,
+            return (gradient_check.check_backward, lambda *xs: self._call(link, xs), inputs, gradients,
                     tuple(self._parameter(link, name) for name in self.param_names),
-                    dtype=self.numerical_grad_dtype,
-                    detect_nondifferentiable=self.dodge_nondifferentiable,
-                    **self.check_backward_options)
+                    self.check_backward_options)
 
-        self._differentiable(check)
+        self._check_gradients("backward", make)
 
 
 class LinkInitializersTestCase(_LinkTestBase, unittest.TestCase):

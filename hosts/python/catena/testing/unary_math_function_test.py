@@ -69,29 +69,18 @@ def unary_math_function_unittest(func, func_expected=None, label_expected=None, 
             gradient_check.check_double_backward(
                 func, x, gy, ggx, **options(self, double_backward_options))
 
-        def test_forward_cpu(self):
-            self.check_forward(self.x)
-
-        def test_backward_cpu(self):
-            self.check_backward(self.x, self.gy)
-
-        def test_double_backward_cpu(self):
-            self.check_double_backward(self.x, self.gy, self.ggx)
-
-        @attr.gpu
-        def test_forward_gpu(self):
-            self.check_forward(cuda.to_gpu(self.x))
-
-        @attr.gpu
-        def test_backward_gpu(self):
-            self.check_backward(cuda.to_gpu(self.x), cuda.to_gpu(self.gy))
-
-        @attr.gpu
-        def test_double_backward_gpu(self):
-            self.check_double_backward(*map(cuda.to_gpu, (self.x, self.gy, self.ggx)))
-
         def test_label(self):
             assert func.label == (label_expected or name)
+
+    for check, n in [("forward", 1), ("backward", 2), ("double_backward", 3)]:
+        def test(self, check=f"check_{check}", n=n, move=cuda.to_cpu):
+            getattr(self, check)(*map(move, (self.x, self.gy, self.ggx)[:n]))
+
+        def test_on_gpu(self, test=test):
+            test(self, move=cuda.to_gpu)
+
+        setattr(Tests, f"test_{check}_cpu", test)
+        setattr(Tests, f"test_{check}_gpu", attr.gpu(test_on_gpu))
 
     def decorate(cls):
         for key, value in vars(Tests).items():

@@ -1,5 +1,5 @@
 """Trainer, the training loop."""
-import json
+import collections
 import os
 import sys
 import time
@@ -8,6 +8,7 @@ from typing import Any
 
 from catena import _core
 from catena.reporter import Reporter, scalar_of
+from catena.serializer import Serializer, serialize_json
 from catena.training.extension import PRIORITY_READER, _removed
 from catena.training.triggers import get_trigger
 from catena.utils import argument, random_state
@@ -15,12 +16,7 @@ from catena.utils import argument, random_state
 __all__ = ["Trainer"]
 
 
-class _Entry:
-    def __init__(self, extension, trigger, priority, call_before_training) -> None:
-        self.extension = extension
-        self.trigger = trigger
-        self.priority = priority
-        self.call_before_training = call_before_training
+_Entry = collections.namedtuple("_Entry", "extension trigger priority call_before_training")
 
 
 def _write_exception(what, e):
@@ -180,19 +176,7 @@ class Trainer:
         states["python"] = random_state.of_python()
         return states
 
-    def _serialize_observation(self, serializer, saving):
-        # The stop trigger has not seen the last observation yet when a snapshot is saved.
-        numbers = {name: float(scalar_of(value)) for name, value in self.observation.items()
-                   if scalar_of(value) is not None and not isinstance(value, str)}
-        try:
-            text = serializer("observation", json.dumps(numbers))
-        except KeyError:  # a snapshot of Chainer
-            text = "{}"
-        if not saving:
-            self.observation = json.loads(text)
-
     def serialize(self, serializer) -> None:
-        from catena.serializer import Serializer
         self.updater.serialize(serializer["updater"])
         if hasattr(self.stop_trigger, "serialize"):
             self.stop_trigger.serialize(serializer["stop_trigger"])
@@ -203,7 +187,11 @@ class Trainer:
                 entry.trigger.serialize(serializer["extension_triggers"][name])
         saving = isinstance(serializer, Serializer)
         elapsed = serializer("_snapshot_elapsed_time", self.elapsed_time if saving else 0.0)
-        self._serialize_observation(serializer, saving)
+        # The stop trigger has not seen the last observation yet when a snapshot is saved.
+        numbers = {name: float(scalar_of(value)) for name, value in self.observation.items()
+                   if scalar_of(value) is not None and not isinstance(value, str)}
+        observation = serialize_json(serializer, "observation", numbers, {})
         if not saving:
+            self.observation = observation
             self._elapsed_before = elapsed
         random_state.serialize(serializer, "random", self._random_states())

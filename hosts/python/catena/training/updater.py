@@ -1,4 +1,5 @@
 """Updaters make one iteration of a training."""
+import operator
 from typing import Any
 
 from catena import _core
@@ -43,6 +44,11 @@ def _call(function, arguments, *before):
     return function(*before, arguments)
 
 
+def _of_main_iterator(name) -> Any:
+    return property(lambda updater: getattr(updater._iterators["main"], name),
+                    doc=f"The {name} of the main iterator.")
+
+
 class StandardUpdater(Updater):
     """Takes a minibatch, computes the loss and updates the parameters.
 
@@ -79,31 +85,10 @@ class StandardUpdater(Updater):
             if auto_new_epoch:
                 optimizer.use_auto_new_epoch = True
 
-    @property
-    def device(self):
-        return self._device
-
-    @property
-    def input_device(self):
-        return self._input_device
-
-    @property
-    def epoch(self):
-        """The number of finished epochs."""
-        return self._iterators["main"].epoch
-
-    @property
-    def epoch_detail(self):
-        """The number of epochs, with a fraction."""
-        return self._iterators["main"].epoch_detail
-
-    @property
-    def previous_epoch_detail(self):
-        return self._iterators["main"].previous_epoch_detail
-
-    @property
-    def is_new_epoch(self):
-        return self._iterators["main"].is_new_epoch
+    device = property(operator.attrgetter("_device"))
+    input_device = property(operator.attrgetter("_input_device"))
+    epoch, epoch_detail, previous_epoch_detail, is_new_epoch = map(
+        _of_main_iterator, ["epoch", "epoch_detail", "previous_epoch_detail", "is_new_epoch"])
 
     def finalize(self) -> None:
         for iterator in self._iterators.values():
@@ -160,10 +145,8 @@ class ParallelUpdater(StandardUpdater):
             if "main" not in devices:
                 raise KeyError("'devices' must contain a 'main' key.")
             import copy
-            models = {"main": optimizer.target}
-            for name in devices:
-                if name != "main":
-                    models[name] = copy.deepcopy(optimizer.target)
+            models = {"main": optimizer.target, **{
+                name: copy.deepcopy(optimizer.target) for name in devices if name != "main"}}
             for name, model in models.items():
                 model.to_device(self._devices[name])
         self._models = models

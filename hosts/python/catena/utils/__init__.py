@@ -1,7 +1,5 @@
 """Helpers with the names of chainer.utils."""
 import collections.abc as collections_abc
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from . import argument, array, cache, conv, conv_nd, meta, precision, type_check
@@ -13,16 +11,10 @@ from catena.utils.type_check import InvalidType as InvalidType
 from catena.utils.walker_alias import *
 
 
-@contextlib.contextmanager
-def tempdir(**kwargs) -> Iterator[Any]:
+def tempdir(**kwargs) -> Any:
     """A temporary folder that is removed at the end of the scope. kwargs: of tempfile.mkdtemp()."""
-    import shutil
     import tempfile
-    folder = tempfile.mkdtemp(**kwargs)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return tempfile.TemporaryDirectory(ignore_cleanup_errors=True, **kwargs)
 
 
 def force_array(x, dtype=None) -> Any:

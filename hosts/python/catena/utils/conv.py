@@ -5,12 +5,9 @@ __all__ = ["get_conv_outsize", "get_deconv_outsize"]
 
 
 def get_conv_outsize(size, k, s, p, cover_all=False, d=1) -> Any:
-    """The size of the output of a convolution or a pooling.
+    """The size of the output of a convolution or a pooling with filter k, stride s, padding p, dilation d.
 
-    Args:
-        size: that of the input.
-        k, s, p, d: filter, stride, padding and dilation.
-        cover_all: whether the windows cover all of the padded input.
+    With ``cover_all``, the windows cover all of the padded input.
     """
     rest = size + 2 * p - (k - 1) * d - 1
     return (rest + s - 1 if cover_all else rest) // s + 1

@@ -57,28 +57,16 @@ def im2col_nd_cpu(img, ksize, stride, pad, pval=0, cover_all=False, dilate=1, ou
 
 
 def im2col_nd(img, ksize, stride, pad, cover_all=False, dilate=1) -> Any:
-    """The elements below each element of a filter, for all its positions.
+    """The elements of img (batch, channel, sizes) below each element of a filter, for all its positions.
 
-    Args:
-        img: an array (batch, channel, sizes).
-        ksize, stride, pad: filter, stride and padding of each axis.
-        cover_all: whether the windows cover all of the padded input.
-        dilate: the dilation of all axes, or of each.
-
-    Returns:
-        An array (batch, channel, ksize, output sizes).
+    ksize, stride, pad and dilate are numbers for each axis. Returns an array (batch, channel, ksize, output
+    sizes). With cover_all, the windows cover all of the padded input.
     """
     return im2col_nd_cpu(img, ksize, stride, pad, cover_all=cover_all, dilate=dilate)
 
 
 def col2im_nd(col, stride, pad, dims, dilate=1) -> Any:
-    """Adds the elements of im2col_nd()'s result at the places they come from.
-
-    Args:
-        col: an array (batch, channel, ksize, output sizes).
-        stride, pad, dilate: see im2col_nd().
-        dims: the sizes of the result, an array (batch, channel, dims).
-    """
+    """Adds the elements of im2col_nd()'s result at the places they come from: (batch, channel, dims)."""
     n = len(stride)
     _require_lengths("col2im_nd", n, pad=pad, dims=dims)
     _require_lengths("col2im_nd", 2 * n + 2, col=col.shape)

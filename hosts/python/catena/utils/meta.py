@@ -6,13 +6,9 @@ __all__ = ["enable_final", "final"]
 
 
 def final(*args, action=TypeError) -> Any:
-    """A decorator of a method that classes should not override.
+    """A decorator of a method that classes with a base of enable_final() should not override.
 
-    The class needs a base that enable_final() made.
-
-    Args:
-        action: the class of the exception that is raised, or of the warning that is given, where a
-            class overrides the method.
+    ``action`` is the class of the exception that is raised then, or of the warning that is given.
     """
     def decorate(method):
         method._catena_override_action = action
@@ -35,12 +31,7 @@ class _EnableFinal(type):
 
 
 def enable_final(base=(), meta_base=()) -> Any:
-    """A base class whose subclasses can have final() methods.
-
-    Args:
-        base: a class, or several, from which the result is derived.
-        meta_base: a metaclass, or several, of subclasses.
-    """
+    """A class, derived from others and with other metaclasses, whose subclasses can have final() methods."""
     base = base if isinstance(base, (list, tuple)) else (base,)
     meta_base = meta_base if isinstance(meta_base, (list, tuple)) else (meta_base,)
     metaclass = type("_EnableFinal", (_EnableFinal, *meta_base), {})

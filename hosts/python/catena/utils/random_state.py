@@ -1,8 +1,8 @@
 """The states of random number generators in snapshots."""
-import json
 from typing import Any
 
 from catena import _core
+from catena.serializer import Serializer, serialize_json
 
 __all__ = ["of_device", "of_numpy", "of_python", "serialize"]
 
@@ -28,15 +28,8 @@ def serialize(serializer, key, states) -> None:
 
     States that a snapshot lacks, such as one of Chainer, stay as they are.
     """
-    from catena.serializer import Serializer
-    if isinstance(serializer, Serializer):
-        found = {name: read() for name, (read, _) in states.items()}
-        serializer(key, json.dumps(found, default=lambda array: array.tolist()))
-        return
-    try:
-        found = json.loads(serializer(key, "{}"))
-    except KeyError:
-        return
+    found = serialize_json(serializer, key, {name: read() for name, (read, _) in states.items()}, {},
+                           to_json=lambda array: array.tolist())
     for name, state in found.items():
-        if name in states:
+        if name in states and not isinstance(serializer, Serializer):
             states[name][1](state)

@@ -26,8 +26,7 @@ class Expr:
     ``priority`` is that of the outermost operator; operands of a lower priority get parentheses.
     """
 
-    def __init__(self, priority=_ATOM) -> None:
-        self.priority = priority
+    priority = _ATOM
 
     def eval(self) -> Any:
         raise NotImplementedError
@@ -54,7 +53,6 @@ class Constant(Expr):
     """A value, whose text is its repr()."""
 
     def __init__(self, value) -> None:
-        super().__init__()
         self.value = value
 
     def eval(self) -> Any:
@@ -64,15 +62,12 @@ class Constant(Expr):
         return _repr(self.value)
 
 
-class Variable(Expr):
+class Variable(Constant):
     """A value with a name."""
 
     def __init__(self, value, name) -> None:
-        super().__init__()
-        self.value, self.name = value, name
-
-    def eval(self) -> Any:
-        return self.value
+        super().__init__(value)
+        self.name = name
 
     def __str__(self):
         return self.name
@@ -85,14 +80,13 @@ class GetAttr(Expr):
     """An attribute of an expression."""
 
     def __init__(self, obj, name) -> None:
-        super().__init__()
         self.obj, self.name = obj, name
 
     def eval(self) -> Any:
         return getattr(eval(self.obj), eval(self.name))
 
     def __str__(self):
-        name = self.name.value if isinstance(self.name, Constant) else self.name
+        name = self.name.value if type(self.name) is Constant else self.name
         if isinstance(name, str):
             return f"{_repr(self.obj, _ATOM)}.{name}"
         return f"getattr({_repr(self.obj)}, {_repr(name)})"
@@ -102,7 +96,6 @@ class GetItem(Expr):
     """An element of an expression."""
 
     def __init__(self, obj, index) -> None:
-        super().__init__()
         self.obj, self.index = obj, index
 
     def eval(self) -> Any:
@@ -116,7 +109,6 @@ class Call(Expr):
     """A call of an expression with a tuple of arguments."""
 
     def __init__(self, obj, args) -> None:
-        super().__init__()
         self.obj, self.args = obj, args
 
     def eval(self) -> Any:
@@ -130,8 +122,7 @@ class UnaryOperator(Expr):
     """An operator before an expression: its text, and a function of the value."""
 
     def __init__(self, priority, term, exp, func) -> None:
-        super().__init__(priority)
-        self.term, self.exp, self.func = term, exp, func
+        self.priority, self.term, self.exp, self.func = priority, term, exp, func
 
     def eval(self) -> Any:
         return self.func(eval(self.term))
@@ -144,7 +135,7 @@ class BinaryOperator(Expr):
     """An operator between two expressions: its text, and a function of the values."""
 
     def __init__(self, priority, lhs, rhs, exp, func, right_associative=False) -> None:
-        super().__init__(priority)
+        self.priority = priority
         self.lhs, self.rhs, self.exp, self.func = lhs, rhs, exp, func
         self.right_associative = right_associative
 

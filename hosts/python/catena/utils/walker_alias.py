@@ -11,9 +11,6 @@ __all__ = ["WalkerAlias"]
 class WalkerAlias(DeviceResident):
     """Draws i with a probability proportional to probs[i], each in constant time (Walker, 1974).
 
-    Args:
-        probs: the probabilities, or numbers that are proportional to them.
-
     The numbers are drawn on the host, also if the object was moved to a GPU.
     """
 

@@ -20,9 +20,8 @@ class DumpGraph(Extension):
 
     Args:
         root_name: the name of the variable, such as "main/loss".
-        filename: the name of the file in the trainer's folder.
+        filename, out_name: the name of the file in the trainer's folder, by default "cg.dot".
         variable_style, function_style: dictionaries of Graphviz's attributes.
-        out_name: another name of filename, "cg.dot" by default.
     """
 
     default_name = "dump_graph"

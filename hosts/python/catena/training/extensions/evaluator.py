@@ -23,8 +23,7 @@ class Evaluator(Extension):
     Args:
         iterator: an iterator that does not repeat, or a dictionary with an entry "main".
         target: a link, or a dictionary of links with an entry "main".
-        converter: makes arrays from a minibatch.
-        device: the device to which minibatches are sent; None: they stay.
+        converter, device: see StandardUpdater.
         eval_hook: a function of this object that is called before each evaluation.
         eval_func: is called on each minibatch; None: the main target.
         progress_bar: whether a progress bar is shown.

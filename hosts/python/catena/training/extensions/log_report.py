@@ -1,10 +1,12 @@
 """LogReport, which writes the means of reported values to a file."""
 import json
+import operator
 import os
 import warnings
 from typing import Any
 
 from catena.reporter import DictSummary
+from catena.serializer import serialize_json
 from catena.training.extension import Extension
 from catena.training.triggers import get_trigger
 
@@ -48,9 +50,8 @@ class LogReport(Extension):
         keys: the names of the values; None: all numbers.
         trigger: when the means are written. It is not the extension's own trigger.
         postprocess: a function that may change each entry, a dictionary, before it is written.
-        filename: the name of the file in the trainer's folder, a format of the entry's values;
-            None: no file.
-        log_name: another name of filename, "log" by default.
+        filename, log_name: the name of the file in the trainer's folder, a format of the entry's
+            values, by default "log"; None: no file.
     """
 
     def __init__(self, keys=None, trigger=(1, "epoch"), postprocess=None, filename=None, *,
@@ -77,15 +78,8 @@ class LogReport(Extension):
                     json.dump(self._log, file, indent=4)
                 os.replace(path, os.path.join(trainer.out, name))
 
-    @property
-    def log(self):
-        """The entries, a list of dictionaries."""
-        return self._log
+    log = property(operator.attrgetter("_log"), doc="The entries, a list of dictionaries.")
 
     def serialize(self, serializer) -> None:
-        from catena.serializer import Serializer
         self._averages.serialize(serializer)
-        if isinstance(serializer, Serializer):
-            serializer("_log", json.dumps(self._log))
-        else:
-            self._log = json.loads(serializer("_log", "[]"))
+        self._log = serialize_json(serializer, "_log", self._log)

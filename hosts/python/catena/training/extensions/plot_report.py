@@ -1,8 +1,8 @@
 """PlotReport, which draws reported values."""
-import json
 import os
 import warnings
 
+from catena.serializer import serialize_json
 from catena.training.extension import Extension
 from catena.training.extensions.log_report import Averages
 
@@ -17,10 +17,8 @@ class PlotReport(Extension):
         x_key: "iteration" or "epoch".
         trigger: when a point is added. It is not the extension's own trigger.
         postprocess: a function of the figure, the axes and the summary.
-        filename: the name of the file in the trainer's folder.
-        marker: matplotlib's marker of the points.
-        grid: whether there is a grid.
-        file_name: another name of filename, "plot.png" by default.
+        filename, file_name: the name of the file in the trainer's folder; by default "plot.png".
+        marker, grid: matplotlib's marker of the points, and whether there is a grid.
     """
 
     def __init__(self, y_keys, x_key="iteration", trigger=(1, "epoch"), postprocess=None,
@@ -76,12 +74,7 @@ class PlotReport(Extension):
             figure.savefig(path, bbox_extra_artists=(legend,), bbox_inches="tight")
 
     def serialize(self, serializer) -> None:
-        from catena.serializer import Serializer
-        key = f"_plot_{self._file_name}"
-        if isinstance(serializer, Serializer):
-            serializer(key, json.dumps(self._data))
-        else:
-            self._data = json.loads(serializer(key, "{}"))
+        self._data = serialize_json(serializer, f"_plot_{self._file_name}", self._data)
         try:
             self._averages.serialize(serializer)
         except KeyError:  # a snapshot of Chainer

@@ -1,6 +1,7 @@
 """Extensions that change a hyperparameter of an optimizer during the training."""
 import math
 
+from catena.serializer import serialize_or
 from catena.training.extension import Extension
 
 __all__ = ["ExponentialShift", "InverseShift", "LinearShift", "MultistepShift", "PolynomialShift",
@@ -10,13 +11,12 @@ __all__ = ["ExponentialShift", "InverseShift", "LinearShift", "MultistepShift", 
 class _Shift(Extension):
     """Sets an attribute of an optimizer at each call, to a function of the number of calls."""
 
-    _init = None
-    _target = None
-    _rises = False  # whether the target is an upper bound
-
-    def __init__(self, attr, optimizer) -> None:
+    def __init__(self, attr, optimizer, init=None, target=None, rises=False) -> None:
         self._attr = attr
         self._optimizer = optimizer
+        self._init = init
+        self._target = target
+        self._rises = rises  # whether the target is an upper bound
         self._t = 0
         self._last_value = None
 
@@ -51,10 +51,8 @@ class _Shift(Extension):
 
     def serialize(self, serializer) -> None:
         self._t = serializer("_t", self._t)
-        try:
-            value = serializer("_last_value", self._last_value)
-        except KeyError:  # a snapshot of Chainer's MultistepShift or WarmupShift
-            value = None
+        # Snapshots of Chainer's MultistepShift and WarmupShift lack it.
+        value = serialize_or(None, serializer, "_last_value", self._last_value)
         self._last_value = None if value is None else float(value)
 
 
@@ -72,9 +70,8 @@ class ExponentialShift(_Shift):
     def __init__(self, attr, rate, init=None, target=None, optimizer=None) -> None:
         if rate < 0:
             raise ValueError("ExponentialShift does not support negative rate")
-        super().__init__(attr, optimizer)
-        self._rate, self._init, self._target = rate, init, target
-        self._rises = rate > 1
+        super().__init__(attr, optimizer, init, target, rate > 1)
+        self._rate = rate
 
     def _value(self):
         return self._init * self._rate ** self._t
@@ -84,9 +81,8 @@ class StepShift(_Shift):
     """Multiplies an attribute by gamma after every `step` calls. See ExponentialShift."""
 
     def __init__(self, attr, gamma, step, init=None, target=None, optimizer=None) -> None:
-        super().__init__(attr, optimizer)
-        self._gamma, self._step, self._init, self._target = gamma, step, init, target
-        self._rises = gamma > 1
+        super().__init__(attr, optimizer, init, target, gamma > 1)
+        self._gamma, self._step = gamma, step
 
     def _value(self):
         return self._init * self._gamma ** math.floor(self._t / self._step)
@@ -98,9 +94,8 @@ class InverseShift(_Shift):
     def __init__(self, attr, gamma, power, init=None, target=None, optimizer=None) -> None:
         if gamma < 0:
             raise ValueError("InverseShift does not support negative gamma")
-        super().__init__(attr, optimizer)
-        self._gamma, self._power, self._init, self._target = gamma, power, init, target
-        self._rises = power < 0
+        super().__init__(attr, optimizer, init, target, power < 0)
+        self._gamma, self._power = gamma, power
 
     def _value(self):
         return self._init * (1 + self._gamma * self._t) ** -self._power
@@ -110,22 +105,19 @@ class PolynomialShift(_Shift):
     """Sets an attribute to ``init * (1 - t / max_count) ** rate``. See ExponentialShift."""
 
     def __init__(self, attr, rate, max_count, init=None, target=None, optimizer=None) -> None:
-        super().__init__(attr, optimizer)
-        self._rate, self._max_count, self._init, self._target = rate, max_count, init, target
-        self._rises = rate <= 0
+        super().__init__(attr, optimizer, init, target, rate <= 0)
+        self._rate, self._max_count = rate, max_count
 
     def _value(self):
         return self._init * max(1 - self._t / self._max_count, 0) ** self._rate
 
 
 class LinearShift(_Shift):
-    """Changes an attribute linearly.
+    """Changes an attribute linearly. See ExponentialShift.
 
     Args:
-        attr: the name of the attribute.
         value_range: the first and the last value.
         time_range: the numbers of calls at which the change begins and ends.
-        optimizer: the optimizer; None: the main one of the updater.
     """
 
     def __init__(self, attr, value_range, time_range, optimizer=None) -> None:
@@ -148,8 +140,8 @@ class MultistepShift(_Shift):
     """
 
     def __init__(self, attr, gamma, step_value, init, optimizer=None) -> None:
-        super().__init__(attr, optimizer)
-        self._gamma, self._step_value, self._init = gamma, step_value, init
+        super().__init__(attr, optimizer, init)
+        self._gamma, self._step_value = gamma, step_value
 
     def _value(self):
         return self._init * self._gamma ** self._current_step()
@@ -169,8 +161,8 @@ class WarmupShift(_Shift):
     """
 
     def __init__(self, attr, warmup_start, warmup_iter, init, optimizer=None) -> None:
-        super().__init__(attr, optimizer)
-        self._init, self._warmup_iter, self._end = warmup_start, warmup_iter, init
+        super().__init__(attr, optimizer, warmup_start)
+        self._warmup_iter, self._end = warmup_iter, init
 
     def _value(self):
         n = self._warmup_iter

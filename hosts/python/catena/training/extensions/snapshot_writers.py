@@ -1,5 +1,8 @@
 """Writers of snapshots: at once, or in a thread or process of their own."""
+import multiprocessing
 import os
+import queue
+import threading
 from typing import Any
 
 from catena import utils
@@ -58,6 +61,7 @@ class StandardWriter(SimpleWriter):
     """Writes in a worker; the next call waits for it. A subclass implements ``create_worker()``."""
 
     _worker = None
+    _worker_class: Any = None
 
     def __call__(self, filename, outdir, target) -> None:
         self.finalize()
@@ -68,7 +72,10 @@ class StandardWriter(SimpleWriter):
 
     def create_worker(self, filename, outdir, target, **kwds) -> Any:
         """An object with start() and join() that calls save()."""
-        raise NotImplementedError
+        if self._worker_class is None:
+            raise NotImplementedError
+        return self._worker_class(
+            target=self.save, args=(filename, outdir, target, self._savefun), kwargs=kwds)
 
     def finalize(self) -> None:
         worker, self._worker = self._worker, None
@@ -79,30 +86,21 @@ class StandardWriter(SimpleWriter):
 class ThreadWriter(StandardWriter):
     """Writes in a thread."""
 
-    def create_worker(self, filename, outdir, target, **kwds) -> Any:
-        import threading
-        return threading.Thread(
-            target=self.save, args=(filename, outdir, target, self._savefun), kwargs=kwds)
+    _worker_class = threading.Thread
 
 
 class ProcessWriter(StandardWriter):
     """Writes in a process."""
 
-    def create_worker(self, filename, outdir, target, **kwds) -> Any:
-        import multiprocessing
-        return multiprocessing.Process(
-            target=self.save, args=(filename, outdir, target, self._savefun), kwargs=kwds)
+    _worker_class = multiprocessing.Process
 
 
 class QueueWriter(Writer):
-    """Writes in a worker that takes snapshots from a queue.
-
-    Args:
-        savefun: a function of a path and a dictionary; None: save_npz().
-        task: a Writer that the worker calls; None: a SimpleWriter.
-    """
+    """Writes in a worker that takes snapshots from a queue and calls ``task``, by default a SimpleWriter."""
 
     _consumer = None
+    _queue_class: Any = None
+    _worker_class: Any = None
 
     def __init__(self, savefun=None, task=None) -> None:
         super().__init__()
@@ -119,11 +117,13 @@ class QueueWriter(Writer):
         return SimpleWriter(savefun)
 
     def create_queue(self) -> Any:
-        raise NotImplementedError
+        if self._queue_class is None:
+            raise NotImplementedError
+        return self._queue_class()
 
     def create_consumer(self, q) -> Any:
         """An object with start() and join() that calls consume()."""
-        raise NotImplementedError
+        return self._worker_class(target=self.consume, args=(q,))
 
     def consume(self, q) -> None:
         """Writes until None comes."""
@@ -150,22 +150,10 @@ class QueueWriter(Writer):
 class ThreadQueueWriter(QueueWriter):
     """Writes in a thread."""
 
-    def create_queue(self) -> Any:
-        import queue
-        return queue.Queue()
-
-    def create_consumer(self, q) -> Any:
-        import threading
-        return threading.Thread(target=self.consume, args=(q,))
+    _queue_class, _worker_class = queue.Queue, threading.Thread
 
 
 class ProcessQueueWriter(QueueWriter):
     """Writes in a process."""
 
-    def create_queue(self) -> Any:
-        import multiprocessing
-        return multiprocessing.JoinableQueue()
-
-    def create_consumer(self, q) -> Any:
-        import multiprocessing
-        return multiprocessing.Process(target=self.consume, args=(q,))
+    _queue_class, _worker_class = multiprocessing.JoinableQueue, multiprocessing.Process

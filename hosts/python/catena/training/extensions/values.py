@@ -1,12 +1,16 @@
 """Extensions that report or check values."""
 from typing import Any
 
+import numpy
+
 from catena import _core
 from catena.configuration import config
+from catena.cupy import asnumpy
 from catena.reporter import DictSummary, report
 from catena.training.extension import (
     PRIORITY_EDITOR, PRIORITY_WRITER, Extension, make_extension)
 from catena.training.triggers import get_trigger
+from catena.variable import as_array
 
 __all__ = ["FailOnNonNumber", "MicroAverage", "ParameterStatistics", "observe_lr", "observe_value",
            "unchain_variables"]
@@ -26,31 +30,22 @@ def observe_lr(optimizer_name="main", observation_key="lr") -> Any:
         observation_key, lambda trainer: trainer.updater.get_optimizer(optimizer_name).lr)
 
 
-def _on_host(array):
-    """The array as a numpy.ndarray."""
-    return _core.as_python(_core.as_array(array).to_device(-1))
-
-
 class FailOnNonNumber(Extension):
     """Raises RuntimeError when a parameter contains NaN or infinity."""
 
     def __call__(self, trainer) -> None:
-        import numpy
         for name, optimizer in trainer.updater.get_all_optimizers().items():
             for path, param in optimizer.target.namedparams(include_uninit=False):
-                if not numpy.isfinite(_on_host(param.array)).all():
+                if not numpy.isfinite(asnumpy(param.array)).all():
                     raise RuntimeError(
                         "Kill the process since parameters in optimizer "
                         f"'{name}' diverge: {path} contains NaN or infinity.")
 
 
 class MicroAverage(Extension):
-    """Reports the sum of one value divided by the sum of another.
+    """Reports the sum of one value divided by the sum of another when a trigger fires.
 
-    Args:
-        numerator_key, denominator_key: the names of the values.
-        result_key: the name of the result.
-        trigger: when the result is reported and the sums start again.
+    The arguments are the names of the values and of the result. The sums start again after each report.
     """
 
     priority = PRIORITY_EDITOR
@@ -66,8 +61,8 @@ class MicroAverage(Extension):
         observation = trainer.observation
         if self._numerator_key not in observation or self._denominator_key not in observation:
             return
-        self._numerator += _number(observation[self._numerator_key])
-        self._denominator += _number(observation[self._denominator_key])
+        self._numerator += float(as_array(observation[self._numerator_key]))
+        self._denominator += float(as_array(observation[self._denominator_key]))
         if self._trigger(trainer):
             result = self._numerator / self._denominator
             self._numerator = self._denominator = 0.0
@@ -81,19 +76,6 @@ class MicroAverage(Extension):
                 pass
         self._numerator = float(serializer("_numerator", self._numerator))
         self._denominator = float(serializer("_denominator", self._denominator))
-
-
-def _number(value):
-    return float(value.array if isinstance(value, _core.Variable) else value)
-
-
-def _percentile(x):
-    import numpy
-    return numpy.percentile(x, (0.13, 2.28, 15.87, 50, 84.13, 97.72, 99.87))
-
-
-def _zeros(x):
-    return (x == 0).sum()
 
 
 class ParameterStatistics(Extension):
@@ -117,8 +99,8 @@ class ParameterStatistics(Extension):
         "std": lambda x: x.std(),
         "min": lambda x: x.min(),
         "max": lambda x: x.max(),
-        "zeros": _zeros,
-        "percentile": _percentile,
+        "zeros": lambda x: (x == 0).sum(),
+        "percentile": lambda x: numpy.percentile(x, (0.13, 2.28, 15.87, 50, 84.13, 97.72, 99.87)),
     }
 
     def __init__(self, links, statistics="default", report_params=True, report_grads=True,
@@ -137,11 +119,10 @@ class ParameterStatistics(Extension):
         self._statistics[name] = function
 
     def _values(self):
-        import numpy
         for link in self._links:
             for path, param in link.namedparams():
                 for attr in self._attrs:
-                    array = _on_host(getattr(param, attr)).ravel()
+                    array = asnumpy(getattr(param, attr)).ravel()
                     skip = self._skip_nan_params and numpy.isnan(array).any()
                     for name, function in self._statistics.items():
                         key = self.report_key_template.format(

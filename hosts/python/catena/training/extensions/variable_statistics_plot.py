@@ -79,13 +79,11 @@ class VariableStatisticsPlot(Extension):
         targets: a variable, a link, or a list of them.
         max_sample_size: the number of iterations in the sample.
         report_data, report_grad: whether the values, and whether the gradients are shown.
-        plot_mean, plot_std: whether the mean, and whether the standard deviation is shown.
-        percentile_sigmas: the percentiles that are shown.
+        plot_mean, plot_std, percentile_sigmas: whether the mean and the standard deviation are shown, and
+            which percentiles.
         trigger: when the file is written. It is not the extension's own trigger.
-        filename: the name of the file in the trainer's folder.
-        figsize, marker: matplotlib's size of the figure and marker of the points.
-        grid: whether there is a grid.
-        file_name: another name of filename, "statistics.png" by default.
+        figsize: matplotlib's size of the figure.
+        filename, file_name, marker, grid: see PlotReport; by default "statistics.png".
     """
 
     def __init__(self, targets, max_sample_size=1000, report_data=True, report_grad=True,

@@ -1,6 +1,7 @@
 """Triggers that depend on iterations, epochs and time."""
-import warnings
 from typing import Any
+
+from catena.serializer import serialize_or
 
 __all__ = ["IntervalTrigger", "ManualScheduleTrigger", "OnceTrigger", "TimeTrigger", "get_trigger"]
 
@@ -44,12 +45,9 @@ class _ProgressTrigger:
 
     def serialize(self, serializer) -> None:
         for name, unknown in (("previous_iteration", -1), ("previous_epoch_detail", -1.0)):
-            try:
-                setattr(self, "_" + name, serializer(name, getattr(self, "_" + name)))
-            except KeyError:
-                warnings.warn(f"{name} of {type(self).__name__} is not saved: expected that it is "
-                              "called at every iteration")
-                setattr(self, "_" + name, unknown)
+            setattr(self, "_" + name, serialize_or(
+                unknown, serializer, name, getattr(self, "_" + name), f"{name} of {type(self).__name__} is "
+                "not saved: expected that it is called at every iteration"))
 
 
 class IntervalTrigger(_ProgressTrigger):
@@ -92,11 +90,8 @@ class ManualScheduleTrigger(_ProgressTrigger):
 
     def serialize(self, serializer) -> None:
         super().serialize(serializer)
-        try:
-            self.finished = serializer("finished", self.finished)
-        except KeyError:
-            warnings.warn("finished of ManualScheduleTrigger is not saved: False until its call")
-            self.finished = False
+        self.finished = serialize_or(False, serializer, "finished", self.finished, "finished of "
+                                     "ManualScheduleTrigger is not saved: False until its call")
 
 
 class OnceTrigger:
@@ -117,11 +112,8 @@ class OnceTrigger:
         return fire
 
     def serialize(self, serializer) -> None:
-        try:
-            self._flag_first = serializer("_flag_first", self._flag_first)
-        except KeyError:
-            warnings.warn("_flag_first of OnceTrigger is not saved: expected that it has fired")
-            self._flag_first = False
+        self._flag_first = serialize_or(False, serializer, "_flag_first", self._flag_first, "_flag_first of "
+                                        "OnceTrigger is not saved: expected that it has fired")
 
 
 class TimeTrigger:

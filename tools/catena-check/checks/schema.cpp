@@ -10,7 +10,6 @@
 #include <elf_file.hpp>
 #include <table_rules.hpp>
 
-#include <algorithm>
 #include <regex>
 #include <span>
 #include <sstream>

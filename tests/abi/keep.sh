@@ -37,6 +37,15 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$include" "$work/include"
 rm -r "$work/include/catena/abi/ext/draft" # drafts may change
+python3 -B - "$root/tests/abi" "$work/include" "$version" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import layout
+for path in layout.headers(sys.argv[2]):  # the kept headers are for compilers: without comments
+    lines = layout.without_comments(path.read_text()).splitlines()
+    text = "\n".join(line.rstrip() for line in lines if line.strip())
+    path.write_text(f"/* A header of ABI {sys.argv[3]}, without its comments. */\n{text}\n")
+END
 for entry in "${sources[@]}"; do
     name=${entry%%:*} source=$root/${entry#*:}
     case $source in

@@ -10,7 +10,6 @@
 #include <zlib.h>
 
 #include <unistd.h>
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -63,7 +63,10 @@ public:
     }
     // Reports only the first failure of each kind. Kinds that name a kernel count as the same if
     // they differ only in numbers, dtypes and instruction sets.
-    void fail_once(const std::string& kind, const std::string& text);
+    template <class... Args>
+    void fail_once(const std::string& kind, fmt::format_string<Args...> text, Args&&... args) {
+        if (is_new(kind)) fail(text, std::forward<Args>(args)...);
+    }
     // Sets the seed that reproduces later failures, including crashes.
     void seed(std::uint64_t seed);
     // Makes any later output to stdout or stderr a failure of this check.
@@ -72,6 +75,7 @@ public:
     Findings of(const std::string& check) const { return Findings(check); }
 
 private:
+    bool is_new(const std::string& kind);  // of failure
     void add(const char* kind, const std::string& text) const;
 
     std::string check_;

@@ -149,8 +149,8 @@ void run(const std::string& name, const Subject& subject) {
 }  // namespace
 
 void Findings::add(const char* kind, const std::string& text) const { tell({kind, check_, text}); }
-void Findings::fail_once(const std::string& kind, const std::string& text) {
-    if (told_.insert(testing::detail::kind_of(kind)).second) fail("{}", text);
+bool Findings::is_new(const std::string& kind) {
+    return told_.insert(testing::detail::kind_of(kind)).second;
 }
 void Findings::seed(std::uint64_t seed) { tell({"seed", std::to_string(seed)}); }
 void Findings::silent() {

@@ -17,7 +17,8 @@ std::string Problems::need_failure(const std::string& what, const CallResult& re
     return result.text;
 }
 
-Groups::Groups(const catena_communicator& its_table) : table(its_table) {
+Groups::Groups(const catena_communicator& its_table, unsigned its_seed)
+    : table(its_table), seed(its_seed) {
     CallResult results[2];
     const auto open = [&](int rank) {
         const CommRank own =
@@ -31,12 +32,10 @@ Groups::Groups(const catena_communicator& its_table) : table(its_table) {
         if (!result) why_one_ = result.text.empty() ? "no text" : result.text;
 }
 
-void Groups::run(int wanted, const std::function<void(CommRank&)>& body, double timeout) const {
+void Groups::run(int wanted, double timeout, const std::function<void(CommRank&)>& body) const {
     if (several()) return testing::run_ranks(table, wanted, timeout, body);
-    catena_comm_options options = testing::comm_options(-1, 0, "", timeout);
-    options.address = nullptr;
     CallResult result;
-    CommRank own = CommRank::open(table, options, result);
+    CommRank own = CommRank::open(table, testing::comm_options(-1, 0, nullptr, timeout), result);
     if (!result) throw testing::Failure(result.status, "open() of one rank: " + result.text);
     body(own);
 }
@@ -44,15 +43,13 @@ void Groups::run(int wanted, const std::function<void(CommRank&)>& body, double 
 // Why a group of another device than the CPU cannot be opened on this machine; empty if it can.
 std::string Groups::without_device() const {
     if (std::string_view(table.devices).find("cpu") != std::string_view::npos) return {};
-    catena_comm_options options = testing::comm_options(-1, 0, "", 5);
-    options.address = nullptr;
     CallResult result;
-    const CommRank own = CommRank::open(table, options, result);
+    const CommRank own = CommRank::open(table, testing::comm_options(-1, 0, nullptr, 5), result);
     return result.status == CATENA_E_DEVICE ? result.text : std::string();
 }
 
-void each_communicator(const Subject& subject, Findings& findings, bool several,
-                       const std::function<void(Groups&, Problems&)>& body) {
+void each_communicator(const Subject& subject, Findings& findings, CheckOfGroups body,
+                       bool several) {
     testing::World world{std::vector<std::string>()};
     const testing::detail::Module module(subject.file);
     const catena_plugin& plugin = module.table(testing::World::host(), world, true);
@@ -60,12 +57,11 @@ void each_communicator(const Subject& subject, Findings& findings, bool several,
     bool any = false;
     for (const catena_extension* e : std::span(plugin.extensions, plugin.n_extensions)) {
         if (std::string_view(e->id) != CATENA_COMMUNICATOR_1) continue;
-        Groups groups(*static_cast<const catena_communicator*>(e->table));
-        if (several && !groups.several()) {
-            without = "it has one rank in a process: " + groups.why_one();
-            continue;
-        }
-        if (const std::string reason = groups.without_device(); !reason.empty()) {
+        Groups groups(*static_cast<const catena_communicator*>(e->table), subject.seed32());
+        const std::string reason = several && !groups.several()
+                                       ? "it has one rank in a process: " + groups.why_one()
+                                       : groups.without_device();
+        if (!reason.empty()) {
             without = reason;
             continue;
         }
@@ -82,8 +78,7 @@ void run_form(const CommRank& own, const Form& form, Problems& problems) {
     const std::string what =
         fmt::format("{}, root {}, rank {} of {}", form.text(), form.root, rank, size);
     const Exchange exchange(form, rank, size);
-    if (!problems.need(what, own.run(exchange.operation))) return;
-    if (const std::string wrong = exchange.wrong(); !wrong.empty()) problems.add(what, "{}", wrong);
+    if (problems.need(what, own.run(exchange.operation))) problems.need_right(what, exchange);
 }
 
 }  // namespace catena::check

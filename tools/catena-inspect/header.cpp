@@ -18,46 +18,20 @@ namespace {
 
 // Returns a valid C++ identifier; a keyword gets an underscore.
 std::string identifier(std::string_view name) {
-    static const std::set<std::string_view> keywords{
-        "and",      "asm",     "auto",      "bool",      "break",    "case",     "catch",
-        "char",     "class",   "concept",   "const",     "continue", "default",  "delete",
-        "do",       "double",  "else",      "enum",      "explicit", "export",   "extern",
-        "false",    "float",   "for",       "friend",    "goto",     "if",       "inline",
-        "int",      "long",    "mutable",   "namespace", "new",      "not",      "operator",
-        "or",       "private", "protected", "public",    "register", "requires", "return",
-        "short",    "signed",  "sizeof",    "static",    "struct",   "switch",   "template",
-        "this",     "throw",   "true",      "try",       "typedef",  "typename", "union",
-        "unsigned", "using",   "virtual",   "void",      "volatile", "while",    "xor"};
-    std::string result;
-    for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    if (keywords.contains(result)) result += '_';
-    return result;
-}
-
-std::string quoted(std::string_view text) {
-    std::string result = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') result += '\\';
-        if (c == '\n') result += "\\n";
-        else result += c;
-    }
-    return result + '"';
+    return as_identifier(
+        name,
+        " and asm auto bool break case catch char class concept const continue default delete do "
+        "double else enum explicit export extern false float for friend goto if inline int long "
+        "mutable namespace new not operator or private protected public register requires return "
+        "short signed sizeof static struct switch template this throw true try typedef typename "
+        "union unsigned using virtual void volatile while xor ");
 }
 
 std::string number(double value) {
     if (std::isnan(value)) return "std::numeric_limits<double>::quiet_NaN()";
     if (std::isinf(value))
         return std::string(value < 0 ? "-" : "") + "std::numeric_limits<double>::infinity()";
-    const std::string text = fmt::format("{}", value);
-    return text.find_first_of(".e") == text.npos ? text + ".0" : text;
-}
-
-// Joins the results of make() for the items of a list with commas.
-template <class List, class Make>
-std::string joined(const List& list, const Make& make) {
-    std::string text;
-    for (const auto& item : list) text += (text.empty() ? "" : ", ") + std::string(make(item));
-    return text;
+    return decimal(value);
 }
 
 std::string pascal_case(std::string_view name) {
@@ -111,7 +85,7 @@ public:
     // Returns the code of a function that binds the PluginFunction once for both overloads.
     std::string handle() const {
         const auto list = attributes(f_);
-        const auto names = joined(list, [](const auto* a) { return quoted(a->name); });
+        const auto names = joined(list, [](const auto* a) { return literal(a->name); });
         const auto parameters = joined(list, [](const auto* a) {
             return fmt::format("{} {}", cpp_type(*a).name, identifier(a->name));
         });
@@ -119,11 +93,11 @@ public:
             list.empty() ? fmt::format(
                                "    static const PluginFunction function_({});\n"
                                "    return function_;\n",
-                               quoted(f_.name))
+                               literal(f_.name))
                          : fmt::format(
                                "    thread_local constinit ThreadFunction function_({}, {{{}}});\n"
                                "    return function_({{{}}});\n",
-                               quoted(f_.name), names, values());
+                               literal(f_.name), names, values());
         return fmt::format("inline const PluginFunction& {}({}) {{\n{}}}\n", name_, parameters,
                            body);
     }
@@ -249,6 +223,28 @@ std::set<std::string_view> gradients() {
 
 }  // namespace
 
+std::string as_identifier(std::string_view name, std::string_view keywords) {
+    std::string result;
+    for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    const bool is_keyword = keywords.find(" " + result + " ") != keywords.npos;
+    return is_keyword ? result + '_' : result;
+}
+
+std::string literal(std::string_view text) {
+    std::string result = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') result += '\\';
+        if (c == '\n') result += "\\n";
+        else result += c;
+    }
+    return result + '"';
+}
+
+std::string decimal(double value) {
+    const std::string text = fmt::format("{}", value);
+    return text.find_first_of(".e") == text.npos ? text + ".0" : text;
+}
+
 CppType cpp_type(const catena_attr_spec& attribute) {
     const catena_value& def = attribute.def;
     const bool known = !has(attribute.flags, CATENA_ATTR_REQUIRED);  // whether it has a default
@@ -257,7 +253,7 @@ CppType cpp_type(const catena_attr_spec& attribute) {
         case CATENA_ATTR_FLOAT: return {"double", known ? number(def.v.f) : ""};
         case CATENA_ATTR_BOOL: return {"bool", def.v.i ? "true" : "false"};
         case CATENA_ATTR_STRING:
-            return {"std::string_view", known ? quoted(def.v.s ? def.v.s : "") : ""};
+            return {"std::string_view", known ? literal(def.v.s ? def.v.s : "") : ""};
         case CATENA_ATTR_INTS:
             return {
                 "Ints",

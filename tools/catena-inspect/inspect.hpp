@@ -38,7 +38,7 @@ Json kernels(const Choice& choice);
 // Returns the kernels by function, dtypes and device.
 Json coverage(const Choice& choice);
 Json devices(const Choice& choice);
-Json plugins();
+Json plugins(const Choice& all);
 
 // Format a document. For functions, `all` shows everything, else one line for each.
 std::string to_text(const Json& document, bool all);
@@ -78,6 +78,20 @@ struct CppType {
 CppType cpp_type(const catena_attr_spec& attribute);
 std::string python_parameter(const catena_attr_spec& attribute);
 std::string cpp_comment(std::string_view text);  // as lines of comments
+
+// Returns the name as an identifier; one of the keywords, which have spaces around them, gets an
+// underscore.
+std::string as_identifier(std::string_view name, std::string_view keywords);
+std::string literal(std::string_view text);  // a literal in C++ and Python
+std::string decimal(double value);           // with a point or an exponent
+// Joins the results of make() for the items of a list.
+template <class List, class Make>
+std::string joined(const List& list, const Make& make, std::string_view between = ", ") {
+    std::string text;
+    for (const auto& item : list)
+        (text += text.empty() ? std::string_view() : between) += make(item);
+    return text;
+}
 
 using Row = std::vector<std::string>;
 // Returns the name and the text of each field of a manifest that is not empty.

@@ -442,7 +442,7 @@ Json devices(const Choice& choice) {
     return {{"backends", backends}, {"extensions", extensions}};
 }
 
-Json plugins() {
+Json plugins(const Choice&) {
     const PluginReport report = plugin_report();
     const auto shown = [](const LoadedPlugin& p) -> Json {
         return {{"id", p.id},

@@ -18,7 +18,6 @@
 #include <iostream>
 #include <iterator>
 #include <map>
-#include <set>
 #include <sstream>
 
 namespace fs = std::filesystem;
@@ -89,18 +88,20 @@ void compare(const fs::path& file, const std::string& text) {
     }
 }
 
-// Commands that write source code.
+// Commands that show something, and those that write source code.
+using Show = inspect::Json (*)(const inspect::Choice&);
+const std::map<std::string, Show> shows{{"functions", inspect::functions},
+                                        {"kernels", inspect::kernels},
+                                        {"coverage", inspect::coverage},
+                                        {"devices", inspect::devices},
+                                        {"plugins", inspect::plugins}};
 using Write = std::string (*)(const inspect::HeaderOptions&);
 const std::map<std::string, Write> writers{{"header", inspect::write_header},
                                            {"stubs", inspect::write_stubs},
                                            {"optimizers", inspect::write_optimizers},
                                            {"python-optimizers", inspect::write_python_optimizers}};
 
-bool is_command(const std::string& word) {
-    static const std::set<std::string> others{"coverage", "functions", "kernels", "devices",
-                                              "plugins"};
-    return others.contains(word) || writers.contains(word);
-}
+bool is_command(const std::string& word) { return shows.contains(word) || writers.contains(word); }
 
 bool is_file(const std::string& word) {
     return word.find('/') != word.npos || word.ends_with(".catena");
@@ -190,13 +191,10 @@ int run(const Options& o, const std::vector<std::string>& words) {
     } else {
         const auto choice = load(command, names, o);
         const bool all = o.all || !choice.functions.empty();
-        if (command == "functions") text = show(inspect::functions(choice), o, all);
-        else if (command == "kernels") text = show(inspect::kernels(choice), o, all);
-        else if (command == "coverage") text = show(inspect::coverage(choice), o, all);
-        else if (command == "devices") text = show(inspect::devices(choice), o, all);
-        else if (writers.contains(command)) text = source(command, choice, o);
-        else if (o.format == "text") text = to_string(plugin_report()) + '\n';
-        else text = show(inspect::plugins(), o, all);
+        if (writers.contains(command)) text = source(command, choice, o);
+        else if (command == "plugins" && o.format == "text")
+            text = to_string(plugin_report()) + '\n';
+        else text = show(shows.at(command)(choice), o, all);
     }
     if (!o.compare.empty()) compare(o.compare, text);
     else if (o.output == "-") fmt::print("{}", text);

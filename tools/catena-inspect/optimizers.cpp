@@ -26,8 +26,6 @@ struct Declared {
     std::map<std::string, std::string> fixed;  // values of others
 };
 
-std::string in_quotes(std::string_view name) { return fmt::format("\"{}\"", name); }
-
 class Rule {
 public:
     Rule(const catena_function& function, std::string name)
@@ -74,17 +72,10 @@ public:
     // The name in options: that of the function, and for subclasses "ada_bound", "ams_grad".
     std::string option(const Declared& declared) const {
         if (&declared == &classes[0]) return short_name;
-        const std::string& name = declared.name;
-        std::string result;
-        for (std::size_t i = 0; i < name.size(); ++i) {
-            const auto is = [&](std::size_t k, auto test) {
-                return k < name.size() && test(static_cast<unsigned char>(name[k])) != 0;
-            };
-            const bool begins = is(i, isupper) && (is(i - 1, islower) || is(i + 1, islower));
-            if (i > 0 && begins) result += '_';
-            result += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
-        }
-        return result;
+        static const std::regex before_word("[a-z](?=[A-Z])|.(?=[A-Z][a-z])");
+        std::string name = std::regex_replace(declared.name, before_word, "$&_");
+        std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+        return name;
     }
     // The state, and the attribute that each array depends on, if it is optional.
     std::vector<std::pair<std::string, std::string>> state() const {
@@ -122,20 +113,13 @@ std::vector<Rule> rules(const HeaderOptions& options) {
     return list;
 }
 
-template <class List, class Make>
-std::string joined(const List& list, std::string_view between, const Make& make) {
-    Names texts;
-    for (const auto& each : list) texts.push_back(make(each));
-    return fmt::format("{}", fmt::join(texts, between));
-}
-
 // ---- C++. Parameters of constructors are named as the members, with an underscore.
 
 std::string state_in_cpp(const Rule& rule) {
     if (rule.state().empty()) return {};
     Names always;
     for (const auto& [name, on] : rule.state())
-        if (on.empty()) always.push_back(in_quotes(name));
+        if (on.empty()) always.push_back(literal(name));
     std::string text = fmt::format("{{{}}}", fmt::join(always, ", "));
     for (const auto& [name, on] : rule.state())
         if (!on.empty()) text = fmt::format("with_state({}_, \"{}\", {})", on, name, text);
@@ -143,7 +127,7 @@ std::string state_in_cpp(const Rule& rule) {
 }
 
 std::string parameters_in_cpp(const Rule& rule, const Declared& declared) {
-    return joined(declared.arguments, ", ", [&](const std::string& name) {
+    return joined(declared.arguments, [&](const std::string& name) {
         const CppType type = cpp_type(*rule.find(name));
         return fmt::format("{} {}_ = {}", type.name, name, type.def);
     });
@@ -156,7 +140,7 @@ std::string first_class_in_cpp(const Rule& rule) {
     Names names, values, start{"Optimizer(" + state_in_cpp(rule) + ")"}, members, privates;
     for (const auto* a : attributes(rule.f)) {
         const std::string name = a->name;
-        names.push_back(in_quotes(name));
+        names.push_back(literal(name));
         std::string value = name;
         if (name == "t") value = "step_";
         else if (name.starts_with("initial_")) {
@@ -204,7 +188,7 @@ std::string first_class_in_cpp(const Rule& rule) {
 
 std::string subclass_in_cpp(const Rule& rule, const Declared& declared) {
     const Declared& base = rule.classes[0];
-    const std::string arguments = joined(base.arguments, ", ", [&](const std::string& name) {
+    const std::string arguments = joined(base.arguments, [&](const std::string& name) {
         if (const auto fixed = declared.fixed.find(name); fixed != declared.fixed.end())
             return fixed->second;
         if (std::ranges::count(declared.arguments, name) > 0) return name + '_';
@@ -235,7 +219,7 @@ std::string parameter_in_python(const catena_attr_spec& attribute) {
 
 // A tuple of strings.
 std::string tuple(const Names& names) {
-    return fmt::format("({}{})", joined(names, ", ", in_quotes), names.size() == 1 ? "," : "");
+    return fmt::format("({}{})", joined(names, literal), names.size() == 1 ? "," : "");
 }
 
 std::string in_python(const Rule& rule, const Declared& declared) {
@@ -250,12 +234,12 @@ std::string in_python(const Rule& rule, const Declared& declared) {
             if (is_argument || Rule::is_passed(name)) names.push_back(name);
             const std::string parameter = parameter_in_python(*a);
             if (is_argument)
-                defaults.push_back(in_quotes(name) + ": " +
+                defaults.push_back(literal(name) + ": " +
                                    parameter.substr(parameter.find("= ") + 2));
         }
         for (const auto& [name, on] : rule.state()) {
             state.push_back(name);
-            if (!on.empty()) optional.push_back(in_quotes(name) + ": " + in_quotes(on));
+            if (!on.empty()) optional.push_back(literal(name) + ": " + literal(on));
         }
         text = fmt::format(
             "\n\nclass {0}Rule({1}):\n    \"\"\"The update rule of {0}.\"\"\"\n\n"
@@ -291,7 +275,7 @@ std::string in_python(const Rule& rule, const Declared& declared) {
     for (const auto& [name, value] : declared.fixed)
         passed.push_back(name + '=' + (value == "true" ? "True" : value));
     return text + fmt::format("    def __init__(self, {}) -> None:\n        super().__init__({})\n",
-                              joined(declared.arguments, ", ",
+                              joined(declared.arguments,
                                      [&](const std::string& name) {
                                          return parameter_in_python(*rule.find(name));
                                      }),
@@ -327,8 +311,7 @@ std::string write_optimizers(const HeaderOptions& options) {
     return text + fmt::format(
                       "\n// Sorted by the names in options.\nusing All = std::tuple<{}>;\n\n"
                       "}}  // namespace {}\n",
-                      joined(names, ", ", [](const auto& each) { return each.second; }),
-                      options.space);
+                      joined(names, [](const auto& each) { return each.second; }), options.space);
 }
 
 std::string write_python_optimizers(const HeaderOptions& options) {
@@ -355,7 +338,7 @@ std::string write_python_optimizers(const HeaderOptions& options) {
         "if not TYPE_CHECKING:\n"
         "    def __getattr__(name):\n"
         "        return function_optimizer.missing(name, __name__, _modules, __all__)\n{}",
-        joined(names, ", ", in_quotes), tuple(modules), text);
+        joined(names, literal), tuple(modules), text);
 }
 
 }  // namespace catena::inspect

@@ -79,10 +79,7 @@ std::string function_text(const Json& f) {
 }
 
 std::string functions_text(const Json& list, bool all) {
-    std::string result;
-    if (all)
-        for (const auto& f : list) result += (result.empty() ? "" : "\n") + function_text(f);
-    if (all) return result;
+    if (all) return joined(list, function_text, "\n");
     std::vector<Row> rows;
     std::string plugin;
     for (const auto& f : list) {
@@ -211,9 +208,7 @@ std::string function_section(const Json& f) {
     fact("behaviour", function_words(f));
     fact("dtypes", fmt::format("{}", fmt::join(dtypes_words(f), "; ")));
     fact("gradient", gradient_words(f));
-    std::vector<std::string> examples;
-    for (const auto& example : f["examples"]) examples.push_back(code(example));
-    fact("examples", fmt::format("{}", fmt::join(examples, ", ")));
+    fact("examples", joined(f["examples"], [](const Json& example) { return code(example); }));
     return result + '\n';
 }
 
@@ -307,10 +302,9 @@ std::string coverage_page(const Json& document) {
 std::string devices_tables(const Json& document) {
     std::vector<Row> backends;
     for (const auto& b : document["backends"]) {
-        std::vector<std::string> names;
-        for (const auto& d : b["devices"]) names.push_back(text(d, "name"));
-        backends.push_back({code(text(b, "name")), text(b, "doc"),
-                            fmt::format("{}", fmt::join(names, ", ")), code(text(b, "plugin"))});
+        const std::string names =
+            joined(b["devices"], [](const Json& d) { return text(d, "name"); });
+        backends.push_back({code(text(b, "name")), text(b, "doc"), names, code(text(b, "plugin"))});
     }
     std::vector<Row> extensions;
     for (const auto& e : document["extensions"])

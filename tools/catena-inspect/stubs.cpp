@@ -7,25 +7,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstring>
-#include <set>
-#include <sstream>
 
 namespace catena::inspect {
 namespace {
 
 std::string python_name(std::string_view name) {
-    static const std::set<std::string_view> keywords{
-        "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
-        "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
-        "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
-        "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
-    std::string result;
-    for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    if (keywords.contains(result)) result += '_';
-    return result;
+    return as_identifier(
+        name,
+        " False None True and as assert async await break class continue def del elif else except "
+        "finally for from global if import in is lambda nonlocal not or pass raise return try "
+        "while with yield ");
 }
 
 std::string stub(const catena_function& f, std::string_view short_name) {
@@ -49,20 +42,13 @@ std::string stub(const catena_function& f, std::string_view short_name) {
     if (f.n_inputs == 0) needed.emplace_back("device: Any = None");
     const auto visible = std::ranges::count_if(
         outputs(f), [](const auto* port) { return !has(port->flags, CATENA_PORT_HIDDEN); });
-    const std::string result =
-        visible == 1
-            ? "Variable"
-            : fmt::format("tuple[{}]", fmt::join(std::vector(static_cast<std::size_t>(visible),
-                                                             std::string("Variable")),
-                                                 ", "));
-    std::string text = fmt::format("\ndef {}({}) -> {}:\n", python_name(short_name),
-                                   fmt::join(needed, ", "), result);
+    const std::vector<const char*> results(static_cast<std::size_t>(visible), "Variable");
     std::string doc = f.doc != nullptr ? f.doc : "";
     std::ranges::replace(doc, '\\', '/');
-    std::istringstream lines(doc);
-    std::string line;
-    std::getline(lines, line);
-    return text + fmt::format("    \"\"\"{}\"\"\"\n    ...\n", line);
+    return fmt::format("\ndef {}({}) -> {}{}{}:\n    \"\"\"{}\"\"\"\n    ...\n",
+                       python_name(short_name), fmt::join(needed, ", "),
+                       visible == 1 ? "" : "tuple[", fmt::join(results, ", "),
+                       visible == 1 ? "" : "]", doc.substr(0, doc.find('\n')));
 }
 
 }  // namespace
@@ -78,9 +64,7 @@ std::string python_parameter(const catena_attr_spec& attribute) {
             break;
         case CATENA_ATTR_FLOAT:
             type = "float";
-            if (!std::isfinite(def.v.f)) break;
-            value = fmt::format("{}", def.v.f);
-            if (value.find_first_of(".e") == value.npos) value += ".0";
+            if (std::isfinite(def.v.f)) value = decimal(def.v.f);
             break;
         case CATENA_ATTR_BOOL:
             type = "bool";

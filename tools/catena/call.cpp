@@ -197,27 +197,10 @@ std::vector<Named> differentiable(std::vector<Named> list) {
     return list;
 }
 
-// Returns the arrays PREFIXNAME as leaves; the variable is empty if the array is missing.
-std::vector<Variable> weights(const char* prefix, const std::vector<Named>& of,
-                              const Arrays& given) {
-    std::vector<Variable> result;
-    for (const Named& named : of) {
-        const auto found = given.find(prefix + named.name);
-        result.push_back(found == given.end() ? Variable() : Variable(found->second));
-    }
-    return result;
-}
-
-// Returns both lists without the entries that are empty in either of them.
-std::pair<std::vector<Variable>, std::vector<Variable>> present(const std::vector<Variable>& what,
-                                                                const std::vector<Variable>& with) {
-    std::pair<std::vector<Variable>, std::vector<Variable>> result;
-    for (std::size_t i = 0; i < what.size(); ++i) {
-        if (!what[i] || !with[i]) continue;
-        result.first.push_back(what[i]);
-        result.second.push_back(with[i]);
-    }
-    return result;
+// Returns an array as a leaf; empty if it is missing.
+Variable leaf(const Arrays& given, const std::string& name) {
+    const auto found = given.find(name);
+    return found == given.end() ? Variable() : Variable(found->second);
 }
 
 std::vector<Variable> variables(const std::vector<Named>& list) {
@@ -306,31 +289,36 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
     if (sources.empty())
         throw InvalidError(
             fmt::format("[{}] gradient: expected an output that has one, got none", f.name));
-    std::vector<Variable> gy = weights("gy_", sources, given);
-    if (outputs.size() == 1 && !gy[0] && outputs[0].variable.size() == 1) {
-        const Array& y = outputs[0].variable.data();
-        gy[0] = Variable(Array::ones(y.shape(), y.dtype(), y.device()));
+    std::vector<Named> heads;
+    std::vector<Variable> gy;
+    for (const Named& y : sources) {
+        Variable weight = leaf(given, "gy_" + y.name);
+        const Array& value = y.variable.data();
+        if (!weight && outputs.size() == 1 && value.size() == 1)
+            weight = Variable(Array::ones(value.shape(), value.dtype(), value.device()));
+        if (!weight) continue;
+        heads.push_back(y);
+        gy.push_back(weight);
     }
-    const auto [heads, head_gradients] = present(variables(sources), gy);
     if (heads.empty()) need(f, given, "gy_" + sources[0].name);
-    const auto x = variables(targets);
+    std::vector<Variable> leaves = variables(targets);
     const bool twice = order == Order::double_backward;
-    const auto gx = grad(heads, x, head_gradients, {}, {.enable_double_backprop = twice});
-    for (std::size_t i = 0; i < targets.size(); ++i)
-        result["gx_" + targets[i].name] = gradient_or_zeros(gx[i], x[i]);
+    const auto gx = grad(variables(heads), leaves, gy, {}, {.enable_double_backprop = twice});
+    std::vector<Variable> slopes, ggx;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        result["gx_" + targets[i].name] = gradient_or_zeros(gx[i], leaves[i]);
+        const Variable weight = leaf(given, "ggx_" + targets[i].name);
+        if (!gx[i] || !weight) continue;
+        slopes.push_back(gx[i]);
+        ggx.push_back(weight);
+    }
     if (!twice) return result;
 
-    const auto [slopes, slope_gradients] = present(gx, weights("ggx_", targets, given));
     if (slopes.empty()) need(f, given, "ggx_" + targets[0].name);
-    std::vector<Variable> leaves = x;
-    std::vector<std::string> results;
-    for (const Named& target : targets) results.push_back("gg_" + target.name);
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-        if (!gy[i]) continue;
-        leaves.push_back(gy[i]);
-        results.push_back("ggy_" + sources[i].name);
-    }
-    const auto gg = grad(slopes, leaves, slope_gradients);
+    std::vector<std::string> results = names("gg_", targets);
+    for (const std::string& name : names("ggy_", heads)) results.push_back(name);
+    leaves.insert(leaves.end(), gy.begin(), gy.end());
+    const auto gg = grad(slopes, leaves, ggx);
     for (std::size_t i = 0; i < gg.size(); ++i)
         result[results[i]] = gradient_or_zeros(gg[i], leaves[i]);
     return result;

@@ -75,6 +75,19 @@ function(catena_add_test name)
         LABELS "${arg_LABELS}" TIMEOUT ${CATENA_TEST_TIMEOUT})
 endfunction()
 
+# catena_add_script_test(NAME SCRIPT [arg...] [LABELS label...]): adds a Python script.
+function(catena_add_script_test name script)
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LABELS")
+    if(CATENA_BUILD_TESTS)
+        get_filename_component(script "${script}" ABSOLUTE)
+        add_test(NAME ${name}
+                 COMMAND Python3::Interpreter -B "${script}" ${arg_UNPARSED_ARGUMENTS}
+                 COMMAND_EXPAND_LISTS)
+        set_tests_properties(${name} PROPERTIES
+            LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${CATENA_TEST_TIMEOUT})
+    endif()
+endfunction()
+
 # catena_add_program_test(NAME SCRIPT PROGRAM [LABELS label...] [ARGS arg...])
 #
 # Adds a Python script of unittest cases that run a program (see program_case.py).
@@ -83,10 +96,9 @@ function(catena_add_program_test name script program)
     if(NOT CATENA_BUILD_TESTS)
         return()
     endif()
-    add_test(NAME ${name} COMMAND Python3::Interpreter
-             "${CMAKE_CURRENT_SOURCE_DIR}/${script}" "$<TARGET_FILE:${program}>" ${arg_ARGS})
+    catena_add_script_test(${name} ${script} "$<TARGET_FILE:${program}>" ${arg_ARGS}
+                           LABELS host ${arg_LABELS})
     set_tests_properties(${name} PROPERTIES
-        LABELS "host;${arg_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${CATENA_TEST_TIMEOUT}
         ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/program/test;\
 CATENA_TEST_TIMEOUT=${CATENA_TEST_TIMEOUT};CATENA_SANITIZE=${CATENA_SANITIZE}")
 endfunction()

@@ -26,13 +26,9 @@ endfunction()
 
 # catena_test_command_line(PROGRAM): tests that it refuses empty values and reports lost output.
 function(catena_test_command_line program)
-    if(CATENA_BUILD_TESTS)
-        add_test(NAME ${program}-command-line COMMAND Python3::Interpreter
-                 "${PROJECT_SOURCE_DIR}/sdk/program/test/command_line_test.py"
-                 "$<TARGET_FILE:${program}>")
-        set_tests_properties(${program}-command-line PROPERTIES
-            LABELS tools TIMEOUT ${CATENA_TEST_TIMEOUT})
-    endif()
+    catena_add_script_test(${program}-command-line
+        "${PROJECT_SOURCE_DIR}/sdk/program/test/command_line_test.py" "$<TARGET_FILE:${program}>"
+        LABELS tools)
 endfunction()
 
 # catena_test_version(PROGRAM): tests that --version prints both versions, and the command line.

@@ -1,5 +1,4 @@
 // Makes each CUDA call of creating operations fail: the error must say so, and nothing may leak.
-#include <cstring>
 #include <new>
 #include <thread>
 

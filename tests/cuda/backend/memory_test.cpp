@@ -1,7 +1,6 @@
 // Memory: blocks, copies in every direction, fills, and requests that do not fit.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
 #include "host.hpp"

@@ -1,6 +1,5 @@
 // Hierarchical softmax over trees of labels.
 #include <cmath>
-#include <numeric>
 
 #include "both.hpp"
 

@@ -2,7 +2,6 @@
 #include "both.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace {
 

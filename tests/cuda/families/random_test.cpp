@@ -1,7 +1,6 @@
 // Random numbers: those of the CPU, up to the rounding of logarithms.
 #include "both.hpp"
 
-#include <cmath>
 
 namespace {
 

@@ -10,7 +10,6 @@
 #include <catena/plugin/communicator.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <stdexcept>
 #include <string>

@@ -52,40 +52,36 @@ void check_local_rank(const CommRank& own, Problems& problems) {
                      info.size, info.local_rank, info.local_size);
 }
 
-void open(const Subject& subject, Findings& findings) {
-    each_communicator(subject, findings, false, [&](Groups& groups, Problems& problems) {
-        check_table(groups.table, problems);
-        if (!groups.several()) findings.note("one rank in a process: {}", groups.why_one());
-        for (const int size : {1, 2, 3}) {
-            std::atomic<unsigned> ranks = 0;
-            groups.run(size, [&](CommRank& own) {
-                const int n = groups.ranks(size);
-                const int rank = own.rank();
-                if (rank < 0 || rank >= n || (ranks.fetch_or(1u << rank) >> rank & 1) != 0)
-                    problems.add("info()", "expected each rank below {} once, got {}", n, rank);
-                check_info(own, rank, n, problems);
-                check_local_rank(own, problems);
-                run_form(own, {.kind = CATENA_OP_BARRIER}, problems);
-            });
-        }
-        const auto refuse = [&](const char* what, int rank, int size, double timeout) {
-            doing("{}: open() with {}", groups.table.name, what);
-            CallResult result;
-            catena_comm_options options = comm_options(rank, size, "refused", timeout);
-            options.address = nullptr;
-            CommRank::open(groups.table, options, result);
-            need_refusal(problems, fmt::format("open() with {}", what), result);
-        };
-        refuse("a rank that is not below the size", 1, 1, 1);
-        refuse("a rank of -2", -2, 1, 1);
-        refuse("a size of -1", 0, -1, 1);
-        refuse("a timeout of 0", -1, 0, 0);
-    });
+void open(Groups& groups, Problems& problems) {
+    check_table(groups.table, problems);
+    if (!groups.several()) problems.findings.note("one rank in a process: {}", groups.why_one());
+    for (const int size : {1, 2, 3}) {
+        std::atomic<unsigned> ranks = 0;
+        groups.run(size, [&](CommRank& own) {
+            const int n = groups.ranks(size);
+            const int rank = own.rank();
+            if (rank < 0 || rank >= n || (ranks.fetch_or(1u << rank) >> rank & 1) != 0)
+                problems.add("info()", "expected each rank below {} once, got {}", n, rank);
+            check_info(own, rank, n, problems);
+            check_local_rank(own, problems);
+            run_form(own, {.kind = CATENA_OP_BARRIER}, problems);
+        });
+    }
+    const auto refuse = [&](const char* what, int rank, int size, double timeout) {
+        doing("{}: open() with {}", groups.table.name, what);
+        CallResult result;
+        CommRank::open(groups.table, comm_options(rank, size, nullptr, timeout), result);
+        need_refusal(problems, fmt::format("open() with {}", what), result);
+    };
+    refuse("a rank that is not below the size", 1, 1, 1);
+    refuse("a rank of -2", -2, 1, 1);
+    refuse("a size of -1", 0, -1, 1);
+    refuse("a timeout of 0", -1, 0, 0);
 }
 const Registered r1{{"communicator", "open",
                      "the table is complete; open() gives each rank its place and refuses invalid "
                      "options with a message",
-                     open}};
+                     each_communicator<open>}};
 
 // ---- communicator/structs
 
@@ -117,35 +113,31 @@ void check_info_sizes(const CommRank& own, Problems& problems) {
     }
 }
 
-void structs(const Subject& subject, Findings& findings) {
-    each_communicator(subject, findings, false, [&](Groups& groups, Problems& problems) {
-        groups.run(2, [&](CommRank& own) {
-            check_info_sizes(own, problems);
-            for (const std::size_t size :
-                 {offsetof(catena_operation, timeout), offsetof(catena_operation, label),
-                  sizeof(catena_operation), sizeof(catena_operation) + 32}) {
-                const Exchange exchange({.count = 5}, own.rank(), own.size());
-                const Resized<catena_operation> operation(exchange.operation, size);
-                const std::string what = fmt::format("an operation of struct_size {}", size);
-                if (!problems.need(what, own.run(*operation.get()))) return;
-                if (const std::string wrong = exchange.wrong(); !wrong.empty())
-                    problems.add(what, "{}", wrong);
-            }
-        });
-        catena_comm_options options =
-            comm_options(groups.several() ? 0 : -1, groups.several() ? 1 : 0, "large", patient);
-        if (!groups.several()) options.address = nullptr;
-        const Resized<catena_comm_options> large(options, sizeof options + 32);
-        CallResult result;
-        doing("{}: open() with larger options", groups.table.name);
-        CommRank::open(groups.table, *large.get(), result);
-        problems.need("open() with larger options", result);
+void structs(Groups& groups, Problems& problems) {
+    groups.run(2, [&](CommRank& own) {
+        check_info_sizes(own, problems);
+        for (const std::size_t size :
+             {offsetof(catena_operation, timeout), offsetof(catena_operation, label),
+              sizeof(catena_operation), sizeof(catena_operation) + 32}) {
+            const Exchange exchange({.count = 5}, own.rank(), own.size());
+            const Resized<catena_operation> operation(exchange.operation, size);
+            const std::string what = fmt::format("an operation of struct_size {}", size);
+            if (!problems.need(what, own.run(*operation.get()))) return;
+            problems.need_right(what, exchange);
+        }
     });
+    const catena_comm_options options = groups.several() ? comm_options(0, 1, "large", patient)
+                                                         : comm_options(-1, 0, nullptr, patient);
+    const Resized<catena_comm_options> large(options, sizeof options + 32);
+    CallResult result;
+    doing("{}: open() with larger options", groups.table.name);
+    CommRank::open(groups.table, *large.get(), result);
+    problems.need("open() with larger options", result);
 }
 const Registered r2{{"communicator", "structs",
                      "smaller and larger structures of other versions: no field beyond struct_size "
                      "is read or written",
-                     structs}};
+                     each_communicator<structs>}};
 
 // ---- communicator/results
 
@@ -178,59 +170,55 @@ std::vector<Form> all_forms(int size) {
     return forms;
 }
 
-void results(const Subject& subject, Findings& findings) {
-    each_communicator(subject, findings, false, [&](Groups& groups, Problems& problems) {
-        for (const int size : {1, 2, 3, 4}) {
-            if (size > groups.ranks(size)) continue;
-            doing("{}: operations of {} ranks", groups.table.name, size);
-            groups.run(size, [&](CommRank& own) {
-                for (const Form& form : all_forms(size)) run_form(own, form, problems);
-            });
-        }
-    });
+void results(Groups& groups, Problems& problems) {
+    for (const int size : {1, 2, 3, 4}) {
+        if (size > groups.ranks(size)) continue;
+        doing("{}: operations of {} ranks", groups.table.name, size);
+        groups.run(size, [&](CommRank& own) {
+            for (const Form& form : all_forms(size)) run_form(own, form, problems);
+        });
+    }
 }
 const Registered r3{{"communicator", "results",
                      "each operation, with each dtype and reduction, in place or not, and with any "
                      "counts, has the right results and writes nothing else",
-                     results}};
+                     each_communicator<results>}};
 
 // ---- communicator/bits
 
-void bits(const Subject& subject, Findings& findings) {
-    each_communicator(subject, findings, false, [&](Groups& groups, Problems& problems) {
-        std::mutex mutex;
-        std::map<std::string, Array> results;
-        const auto keep = [&](const std::string& what, const Array& result) {
-            const std::lock_guard guard(mutex);
-            const auto [at, is_new] = results.emplace(what, result);
-            if (!is_new && at->second != result)
-                problems.add(what, "expected the same bits on all ranks and in both runs");
-        };
-        const auto sum = [&](const CommRank& own, catena_dtype dtype, std::int64_t n) {
-            const Array x =
-                Array::random({n}, dtype, subject.seed32() + static_cast<unsigned>(own.rank()));
-            Array y({n}, dtype);
-            catena_operation o = comm_operation(CATENA_OP_ALLREDUCE, dtype, x.data<std::byte>(),
-                                                y.data<std::byte>(), static_cast<std::uint64_t>(n));
-            for (const int reduction : {CATENA_REDUCE_SUM, CATENA_REDUCE_MEAN}) {
-                o.reduction = reduction;
-                const std::string what =
-                    fmt::format("allreduce {} of {} x {}", plugin::name_of_reduction(reduction),
-                                plugin::text_of(dtype), n);
-                if (!problems.need(what, own.run(o))) return;
-                keep(what, y);
-            }
-        };
-        for (int run = 0; run < 2; ++run)
-            groups.run(4, [&](CommRank& own) {
-                for (const catena_dtype dtype : {dtype_of<float>(), dtype_of<double>(),
-                                                 dtype_of<Float16>(), dtype_of<BFloat16>()})
-                    for (const std::int64_t n : {1, 130, 66001}) sum(own, dtype, n);
-            });
-    });
+void bits(Groups& groups, Problems& problems) {
+    std::mutex mutex;
+    std::map<std::string, Array> results;
+    const auto keep = [&](const std::string& what, const Array& result) {
+        const std::lock_guard guard(mutex);
+        const auto [at, is_new] = results.emplace(what, result);
+        if (!is_new && at->second != result)
+            problems.add(what, "expected the same bits on all ranks and in both runs");
+    };
+    const auto sum = [&](const CommRank& own, catena_dtype dtype, std::int64_t n) {
+        const Array x = Array::random({n}, dtype, groups.seed + static_cast<unsigned>(own.rank()));
+        Array y({n}, dtype);
+        catena_operation o = comm_operation(CATENA_OP_ALLREDUCE, dtype, x.data<std::byte>(),
+                                            y.data<std::byte>(), static_cast<std::uint64_t>(n));
+        for (const int reduction : {CATENA_REDUCE_SUM, CATENA_REDUCE_MEAN}) {
+            o.reduction = reduction;
+            const std::string what =
+                fmt::format("allreduce {} of {} x {}", plugin::name_of_reduction(reduction),
+                            plugin::text_of(dtype), n);
+            if (!problems.need(what, own.run(o))) return;
+            keep(what, y);
+        }
+    };
+    for (int run = 0; run < 2; ++run)
+        groups.run(4, [&](CommRank& own) {
+            for (const catena_dtype dtype :
+                 {dtype_of<float>(), dtype_of<double>(), dtype_of<Float16>(), dtype_of<BFloat16>()})
+                for (const std::int64_t n : {1, 130, 66001}) sum(own, dtype, n);
+        });
 }
 const Registered r4{{"communicator", "bits",
-                     "a reduction has the same bits on all ranks, and when it is repeated", bits}};
+                     "a reduction has the same bits on all ranks, and when it is repeated",
+                     each_communicator<bits>}};
 
 // ---- communicator/order
 
@@ -261,85 +249,81 @@ void test_until_done(const StartedWork& work, const std::string& what, Problems&
     if (!work.test(done) || !done) problems.add("test()", "expected a work that stays done");
 }
 
-void order(const Subject& subject, Findings& findings) {
-    each_communicator(subject, findings, false, [&](Groups& groups, Problems& problems) {
-        Turns turns;
-        doing("{}: start() of one rank after the other", groups.table.name);
-        groups.run(3, [&](CommRank& own) {
-            const int size = own.size();
-            std::vector<Form> forms;
-            for (int i = 0; i < 40; ++i)
-                forms.push_back({.kind = i % 9, .count = std::uint64_t(50 + 7 * i), .root = 0});
-            std::vector<std::unique_ptr<Exchange>> exchanges;
-            std::vector<StartedWork> works(forms.size());
-            for (const Form& form : forms)
-                exchanges.push_back(std::make_unique<Exchange>(form, own.rank(), size));
-            turns.take(own.rank(), [&] {
-                for (std::size_t i = 0; i < forms.size(); ++i)
-                    problems.need("start() of " + forms[i].text(),
-                                  own.start(exchanges[i]->operation, works[i]));
-                bool done = false;
-                for (std::size_t i = 0; i < forms.size() && own.rank() + 1 < size; ++i)
-                    if (forms[i].kind == CATENA_OP_BARRIER && works[i] &&
-                        (!works[i].test(done) || done))
-                        problems.add("test()",
-                                     "expected a barrier that is not done before all "
-                                     "ranks start it");
-            });
-            for (std::size_t i = 1; i < works.size(); i += 5) works[i].release();
-            std::thread other([&] {
-                for (std::size_t i = 0; i < works.size(); i += 2)
-                    if (works[i]) test_until_done(works[i], forms[i].text(), problems);
-            });
-            for (std::size_t i = works.size(); i-- > 0;)
-                if (works[i]) problems.need("wait() for " + forms[i].text(), works[i].wait());
-            other.join();
-            for (std::size_t i = 0; i < works.size(); ++i)
-                if (works[i]) problems.need("wait() for a work that is done", works[i].wait());
-            for (std::size_t i = 0; i < works.size(); ++i)
-                if (const std::string wrong = works[i] ? exchanges[i]->wrong() : ""; !wrong.empty())
-                    problems.add(forms[i].text(), "{}", wrong);
-            works.clear();
-            run_form(own, {.kind = CATENA_OP_BARRIER}, problems);
-            own.close();  // before the memory of the works that were released early
+void order(Groups& groups, Problems& problems) {
+    Turns turns;
+    doing("{}: start() of one rank after the other", groups.table.name);
+    groups.run(3, [&](CommRank& own) {
+        const int size = own.size();
+        std::vector<Form> forms;
+        for (int i = 0; i < 40; ++i)
+            forms.push_back({.kind = i % 9, .count = std::uint64_t(50 + 7 * i), .root = 0});
+        std::vector<std::unique_ptr<Exchange>> exchanges;
+        std::vector<StartedWork> works(forms.size());
+        for (const Form& form : forms)
+            exchanges.push_back(std::make_unique<Exchange>(form, own.rank(), size));
+        turns.take(own.rank(), [&] {
+            for (std::size_t i = 0; i < forms.size(); ++i)
+                problems.need("start() of " + forms[i].text(),
+                              own.start(exchanges[i]->operation, works[i]));
+            bool done = false;
+            for (std::size_t i = 0; i < forms.size() && own.rank() + 1 < size; ++i)
+                if (forms[i].kind == CATENA_OP_BARRIER && works[i] &&
+                    (!works[i].test(done) || done))
+                    problems.add("test()",
+                                 "expected a barrier that is not done before all "
+                                 "ranks start it");
         });
+        for (std::size_t i = 1; i < works.size(); i += 5) works[i].release();
+        std::thread other([&] {
+            for (std::size_t i = 0; i < works.size(); i += 2)
+                if (works[i]) test_until_done(works[i], forms[i].text(), problems);
+        });
+        for (std::size_t i = works.size(); i-- > 0;)
+            if (works[i]) problems.need("wait() for " + forms[i].text(), works[i].wait());
+        other.join();
+        for (std::size_t i = 0; i < works.size(); ++i) {
+            if (!works[i]) continue;
+            problems.need("wait() for a work that is done", works[i].wait());
+            problems.need_right(forms[i].text(), *exchanges[i]);
+        }
+        works.clear();
+        run_form(own, {.kind = CATENA_OP_BARRIER}, problems);
+        own.close();  // before the memory of the works that were released early
     });
 }
 const Registered r5{{"communicator", "order",
                      "start() does not wait for other ranks; many operations are done in order, "
                      "with test(), wait() and release() in any order and on any thread",
-                     order}};
+                     each_communicator<order>}};
 
 // ---- communicator/split
 
-void split(const Subject& subject, Findings& findings) {
-    each_communicator(subject, findings, false, [&](Groups& groups, Problems& problems) {
-        doing("{}: split()", groups.table.name);
-        groups.run(4, [&](CommRank& own) {
-            const int rank = own.rank(), size = own.size();
-            CallResult result;
-            {
-                const CommRank part = own.split(rank % 2, -rank, result);
-                if (!problems.need("split()", result)) return;
-                if (!part) return problems.add("split()", "expected a group, got NULL");
-                // The highest of the ranks with this color is the first.
-                check_info(part, (size - 1 - rank) / 2, (size + 1 - rank % 2) / 2, problems);
-                run_form(part, {.count = 100}, problems);
-                run_form(part, {.kind = CATENA_OP_ALLGATHER, .count = 3, .pieces = true}, problems);
-            }
-            const CommRank part = own.split(rank == 0 ? -1 : 5, 0, result);
+void split(Groups& groups, Problems& problems) {
+    doing("{}: split()", groups.table.name);
+    groups.run(4, [&](CommRank& own) {
+        const int rank = own.rank(), size = own.size();
+        CallResult result;
+        {
+            const CommRank part = own.split(rank % 2, -rank, result);
             if (!problems.need("split()", result)) return;
-            if (rank == 0 && part)
-                problems.add("split() with color -1", "expected NULL, got a group");
-            if (rank != 0 && part) check_info(part, rank - 1, size - 1, problems);
-            run_form(own, {.count = 100}, problems);
-            own.close();  // before its part
-            if (part) run_form(part, {.count = 100}, problems);
-        });
+            if (!part) return problems.add("split()", "expected a group, got NULL");
+            // The highest of the ranks with this color is the first.
+            check_info(part, (size - 1 - rank) / 2, (size + 1 - rank % 2) / 2, problems);
+            run_form(part, {.count = 100}, problems);
+            run_form(part, {.kind = CATENA_OP_ALLGATHER, .count = 3, .pieces = true}, problems);
+        }
+        const CommRank part = own.split(rank == 0 ? -1 : 5, 0, result);
+        if (!problems.need("split()", result)) return;
+        if (rank == 0 && part) problems.add("split() with color -1", "expected NULL, got a group");
+        if (rank != 0 && part) check_info(part, rank - 1, size - 1, problems);
+        run_form(own, {.count = 100}, problems);
+        own.close();  // before its part
+        if (part) run_form(part, {.count = 100}, problems);
     });
 }
 const Registered r6{{"communicator", "split",
-                     "split() forms groups by color, ordered by key, then by rank", split}};
+                     "split() forms groups by color, ordered by key, then by rank",
+                     each_communicator<split>}};
 
 // ---- communicator/messages
 
@@ -380,22 +364,20 @@ void ring(const CommRank& own, bool send_first, Problems& problems) {
                              received[i].at(k));
 }
 
-void messages(const Subject& subject, Findings& findings) {
-    each_communicator(subject, findings, true, [&](Groups& groups, Problems& problems) {
-        for (const int size : {2, 3}) {
-            doing("{}: messages in a ring of {}", groups.table.name, size);
-            groups.run(size, [&](CommRank& own) {
-                ring(own, true, problems);
-                ring(own, false, problems);
-                ring(own, own.rank() % 2 == 0, problems);
-            });
-        }
-    });
+void messages(Groups& groups, Problems& problems) {
+    for (const int size : {2, 3}) {
+        doing("{}: messages in a ring of {}", groups.table.name, size);
+        groups.run(size, [&](CommRank& own) {
+            ring(own, true, problems);
+            ring(own, false, problems);
+            ring(own, own.rank() % 2 == 0, problems);
+        });
+    }
 }
 const Registered r7{{"communicator", "messages",
                      "SEND and RECV match by peer and tag, in order within a tag, whichever starts "
                      "first",
-                     messages}};
+                     each_communicator<messages, true>}};
 
 // ---- communicator/refusals
 
@@ -406,60 +388,50 @@ void check_refusals(const CommRank& own, Problems& problems) {
         catena_operation o = comm_operation(kind, dtype_of<float>(), memory, memory + 32, 2);
         change(o);
         StartedWork work;
-        const CallResult result = own.start(o, work);
-        need_refusal(problems, fmt::format("start() of {}", what), result);
+        need_refusal(problems, fmt::format("start() of {}", what), own.start(o, work));
     };
     const int size = own.size();
-    refuse("an unknown kind", 99, [](catena_operation&) {});
-    refuse("a kind of -1", -1, [](catena_operation&) {});
-    refuse("an unknown reduction", CATENA_OP_ALLREDUCE,
-           [](catena_operation& o) { o.reduction = 99; });
-    refuse("a dtype of 0 bits", CATENA_OP_ALLREDUCE, [](catena_operation& o) { o.dtype.bits = 0; });
-    refuse("a sum of floats of 24 bits", CATENA_OP_ALLREDUCE,
-           [](catena_operation& o) { o.dtype.bits = 24; });
-    refuse("a dtype with lanes", CATENA_OP_BCAST, [](catena_operation& o) { o.dtype.lanes = 2; });
-    refuse("a mean of integers", CATENA_OP_ALLREDUCE, [](catena_operation& o) {
+    refuse("an unknown kind", 99, [](auto&) {});
+    refuse("a kind of -1", -1, [](auto&) {});
+    refuse("an unknown reduction", CATENA_OP_ALLREDUCE, [](auto& o) { o.reduction = 99; });
+    refuse("a dtype of 0 bits", CATENA_OP_ALLREDUCE, [](auto& o) { o.dtype.bits = 0; });
+    refuse("a sum of floats of 24 bits", CATENA_OP_ALLREDUCE, [](auto& o) { o.dtype.bits = 24; });
+    refuse("a dtype with lanes", CATENA_OP_BCAST, [](auto& o) { o.dtype.lanes = 2; });
+    refuse("a mean of integers", CATENA_OP_ALLREDUCE, [](auto& o) {
         o.dtype = dtype_of<std::int32_t>();
         o.reduction = CATENA_REDUCE_MEAN;
     });
-    refuse("a sum of bool", CATENA_OP_ALLREDUCE,
-           [](catena_operation& o) { o.dtype = dtype_of<bool>(); });
-    refuse("a root of -1", CATENA_OP_BCAST, [](catena_operation& o) { o.peer = -1; });
-    refuse("a root that is not below the size", CATENA_OP_REDUCE,
-           [&](catena_operation& o) { o.peer = size; });
-    refuse("a message to itself", CATENA_OP_SEND,
-           [&](catena_operation& o) { o.peer = own.rank(); });
-    refuse("a message from nobody", CATENA_OP_RECV, [&](catena_operation& o) { o.peer = size; });
+    refuse("a sum of bool", CATENA_OP_ALLREDUCE, [](auto& o) { o.dtype = dtype_of<bool>(); });
+    refuse("a root of -1", CATENA_OP_BCAST, [](auto& o) { o.peer = -1; });
+    refuse("a root that is not below the size", CATENA_OP_REDUCE, [&](auto& o) { o.peer = size; });
+    refuse("a message to itself", CATENA_OP_SEND, [&](auto& o) { o.peer = own.rank(); });
+    refuse("a message from nobody", CATENA_OP_RECV, [&](auto& o) { o.peer = size; });
     if (size > 1)
-        refuse("a negative tag", CATENA_OP_SEND, [&](catena_operation& o) {
+        refuse("a negative tag", CATENA_OP_SEND, [&](auto& o) {
             o.peer = (own.rank() + 1) % size;
             o.tag = -1;
         });
-    refuse("a negative timeout", CATENA_OP_ALLREDUCE, [](catena_operation& o) { o.timeout = -1; });
-    refuse("send without memory", CATENA_OP_ALLREDUCE,
-           [](catena_operation& o) { o.send = nullptr; });
-    refuse("recv without memory", CATENA_OP_ALLREDUCE,
-           [](catena_operation& o) { o.recv = nullptr; });
+    refuse("a negative timeout", CATENA_OP_ALLREDUCE, [](auto& o) { o.timeout = -1; });
+    refuse("send without memory", CATENA_OP_ALLREDUCE, [](auto& o) { o.send = nullptr; });
+    refuse("recv without memory", CATENA_OP_ALLREDUCE, [](auto& o) { o.recv = nullptr; });
     refuse("one of two lists of counts", CATENA_OP_ALLTOALL,
-           [](catena_operation& o) { o.send_counts = counts; });
+           [](auto& o) { o.send_counts = counts; });
     refuse("another count than its own", CATENA_OP_ALLGATHER,
-           [](catena_operation& o) { o.recv_counts = counts; });
+           [](auto& o) { o.recv_counts = counts; });
     refuse("memory of an unknown device", CATENA_OP_ALLREDUCE,
-           [](catena_operation& o) { o.device_type = 999; });
+           [](auto& o) { o.device_type = 999; });
 }
 
-void refusals(const Subject& subject, Findings& findings) {
-    each_communicator(subject, findings, false, [&](Groups& groups, Problems& problems) {
-        doing("{}: invalid operations", groups.table.name);
-        groups.run(2, [&](CommRank& own) {
-            if (own.rank() == 0) check_refusals(own, problems);
-            run_form(own, {.count = 10}, problems);  // the other rank knows nothing of them
-        });
+void refusals(Groups& groups, Problems& problems) {
+    doing("{}: invalid operations", groups.table.name);
+    groups.run(2, [&](CommRank& own) {
+        if (own.rank() == 0) check_refusals(own, problems);
+        run_form(own, {.count = 10}, problems);  // the other rank knows nothing of them
     });
 }
 const Registered r8{{"communicator", "refusals",
                      "start() refuses invalid operations with a message, and starts nothing",
-                     refusals}};
+                     each_communicator<refusals>}};
 
 }  // namespace
 }  // namespace catena::check::communicator

@@ -97,10 +97,9 @@ void pure(const Subject& subject, Findings& findings) {
             // Numbers that a part refuses end the calls early.
             const bool refused = other.reply.status != CATENA_OK && i == other.lines.size();
             if (line(first) != line(other) && !refused)
-                findings.fail_once(words,
-                                   fmt::format("\"{}\", {}: expected the same calls, got "
-                                               "\"{}\" in place of \"{}\"",
-                                               p.sample.text, words, line(other), line(first)));
+                findings.fail_once(
+                    words, "\"{}\", {}: expected the same calls, got \"{}\" in place of \"{}\"",
+                    p.sample.text, words, line(other), line(first));
         };
         const catena_function& f = all.rig().function();
         compare("with the same inputs again", all.calls(p, x, false));
@@ -159,10 +158,9 @@ void shapes(const Subject& subject, Findings& findings) {
             };
             const bool both = inferred.status != CATENA_OK && composed.status != CATENA_OK;
             if (!both && text(inferred) != text(composed))
-                findings.fail_once("shapes",
-                                   fmt::format("\"{}\": expected infer() to say what compose() "
-                                               "gives, {}, got {}",
-                                               call, text(composed), text(inferred)));
+                findings.fail_once(
+                    "shapes", "\"{}\": expected infer() to say what compose() gives, {}, got {}",
+                    call, text(composed), text(inferred));
         };
         compare(p.sample.example);
         for (const auto& derived : {testing::detail::wrong_shapes(p.sample.example),

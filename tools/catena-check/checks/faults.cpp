@@ -95,11 +95,10 @@ void leak(const Subject& subject, Findings& findings) {
         std::int64_t bytes = grows_by();
         for (int i = 0; i < 7 && bytes >= least; ++i) bytes = std::min(bytes, grows_by());
         if (bytes >= least)
-            findings.fail_once(
-                callback.kind(),
-                fmt::format("{}: expected the heap as before, got {} bytes more with "
-                            "each call: memory that nobody frees",
-                            callback.label, bytes));
+            findings.fail_once(callback.kind(),
+                               "{}: expected the heap as before, got {} bytes more with each "
+                               "call: memory that nobody frees",
+                               callback.label, bytes);
     });
 }
 const Registered r5{

@@ -73,7 +73,7 @@ public:
     // Checks what holds for every reply.
     void sound(const Reply& a, const Metas& x) const {
         const auto fail = [&](const char* kind, const std::string& text) {
-            findings_.fail_once(kind, text_of(x) + ": " + text);
+            findings_.fail_once(kind, "{}: {}", text_of(x), text);
         };
         if (!a.changed.empty()) fail("arguments", "it writes to its arguments");
         if (a.status != CATENA_OK) {
@@ -133,14 +133,15 @@ void pure(const Subject& subject, Findings& findings) {
         for (const catena_meta& m : first.metas)
             if (first.status == CATENA_OK && m.device_type != host_memory)
                 findings.fail_once("device_type",
-                                   fmt::format("{}: device_type: expected it to stay on the device "
-                                               "of the call ({}), got {}",
-                                               text_of(x), host_memory, m.device_type));
+                                   "{}: device_type: expected it to stay on the device of the call "
+                                   "({}), got {}",
+                                   text_of(x), host_memory, m.device_type);
         for (const int before : {0xa5, 0x01})
             if (!same(first, inference.ask(values, x, before)))
-                findings.fail_once("repeated", text_of(x) +
-                                                   ": expected the same from the same arguments, "
-                                                   "got something else the second time");
+                findings.fail_once("repeated",
+                                   "{}: expected the same from the same arguments, got something "
+                                   "else the second time",
+                                   text_of(x));
     });
 }
 const Registered r1{{"inference", "pure",
@@ -200,9 +201,10 @@ void ranks(const Subject& subject, Findings& findings) {
             if (!inference.reads_metas()) return;
             if (!same(answer, inference.ask(values, surrounded(changed, 2, 3))) ||
                 !same(answer, inference.ask(values, surrounded(changed, 7, 5))))
-                findings.fail_once("ndim", text_of(changed) +
-                                               ": expected ndim to be looked at first, got a "
-                                               "result that depends on axes which are not there");
+                findings.fail_once("ndim",
+                                   "{}: expected ndim to be looked at first, got a result that "
+                                   "depends on axes which are not there",
+                                   text_of(changed));
         };
         for (std::int32_t ndim = 0; ndim <= CATENA_MAX_NDIM; ++ndim)
             for (const std::int64_t extent : {-1, 0, 1, 2}) {  // -1: unchanged

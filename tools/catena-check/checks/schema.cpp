@@ -3,13 +3,14 @@
 
 #include <catena/testing/example.hpp>
 #include <testing/functions.hpp>
+#include <testing/types.hpp>
 
 #include <fmt/ranges.h>
 
 #include <elf_file.hpp>
 #include <table_rules.hpp>
 
-#include <algorithm>
+#include <regex>
 #include <span>
 #include <sstream>
 
@@ -57,6 +58,11 @@ private:
     const catena_plugin& table_;
 };
 
+template <void (*look)(const Table&, Findings&)>
+void at_table(const Subject& subject, Findings& findings) {
+    look(Table(subject), findings);
+}
+
 Broken each_to(Findings& findings) {
     return Broken([&](const std::string& text) { findings.fail("{}", text); });
 }
@@ -84,16 +90,11 @@ const Registered r1{{"schema", "table",
 
 // Whether the name is a valid identifier for wrappers in any language.
 bool identifier(const std::string& name) {
-    const auto letter = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    };
-    if (name.empty() || name.size() > 64 || !letter(name[0])) return false;
-    return std::all_of(name.begin(), name.end(),
-                       [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+    static const std::regex form("[A-Za-z_][A-Za-z0-9_]{0,63}");
+    return std::regex_match(name, form);
 }
 
-void names(const Subject& subject, Findings& findings) {
-    const Table table(subject);
+void names(const Table& table, Findings& findings) {
     const std::string id = field_text(table.manifest().id);
     std::set<std::string> seen;
     table.functions([&](const catena_function& f) {
@@ -127,10 +128,9 @@ void names(const Subject& subject, Findings& findings) {
 const Registered r2{{"schema", "names",
                      "function names are in reverse DNS; port and attribute names are unique "
                      "identifiers; device and extension names have no blanks",
-                     names}};
+                     at_table<names>}};
 
-void docs(const Subject& subject, Findings& findings) {
-    const Table table(subject);
+void docs(const Table& table, Findings& findings) {
     table.functions([&](const catena_function& f) {
         if (*f.doc == 0) findings.fail("{}: expected a text, got none", f.name);
         for (const auto* a : std::span(f.attrs, f.n_attrs))
@@ -138,10 +138,10 @@ void docs(const Subject& subject, Findings& findings) {
                 findings.fail("{}: attribute {}: expected a text, got none", f.name, a->name);
     });
 }
-const Registered r3{{"schema", "docs", "functions and attributes have a description", docs}};
+const Registered r3{
+    {"schema", "docs", "functions and attributes have a description", at_table<docs>}};
 
-void attributes(const Subject& subject, Findings& findings) {
-    const Table table(subject);
+void attributes(const Table& table, Findings& findings) {
     table.functions([&](const catena_function& f) {
         check_attributes(f, each_to(findings));
         constexpr std::uint32_t known =
@@ -153,10 +153,10 @@ void attributes(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r4{{"schema", "attributes",
-                     "kinds, ranges and choices are valid and include the defaults", attributes}};
+                     "kinds, ranges and choices are valid and include the defaults",
+                     at_table<attributes>}};
 
-void ports(const Subject& subject, Findings& findings) {
-    const Table table(subject);
+void ports(const Table& table, Findings& findings) {
     table.functions([&](const catena_function& f) {
         const auto fail = [&](const std::string& text) { findings.fail("{}: {}", f.name, text); };
         for (const bool in : {true, false})
@@ -186,10 +186,10 @@ void ports(const Subject& subject, Findings& findings) {
 }
 const Registered r5{
     {"schema", "ports",
-     "flags and type variables are valid; retained sets contain only existing ports", ports}};
+     "flags and type variables are valid; retained sets contain only existing ports",
+     at_table<ports>}};
 
-void versions(const Subject& subject, Findings& findings) {
-    const Table table(subject);
+void versions(const Table& table, Findings& findings) {
     table.functions([&](const catena_function& f) { check_version(f, each_to(findings)); });
     table.kernels([&](const catena_kernel& k) {
         const catena_function* f = table.find(k.function);
@@ -201,10 +201,9 @@ void versions(const Subject& subject, Findings& findings) {
 }
 const Registered r6{{"schema", "versions",
                      "versions are 1 or higher; kernels compute their function's version",
-                     versions}};
+                     at_table<versions>}};
 
-void gradient(const Subject& subject, Findings& findings) {
-    const Table table(subject);
+void gradient(const Table& table, Findings& findings) {
     table.functions([&](const catena_function& f) {
         check_gradient(f, each_to(findings));
         if ((f.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) != 0 &&
@@ -221,22 +220,9 @@ void gradient(const Subject& subject, Findings& findings) {
 const Registered r7{
     {"schema", "gradient",
      "a function has at most one gradient; a grad_function exists and has the required ports",
-     gradient}};
+     at_table<gradient>}};
 
-bool legal(catena_dtype d) {
-    const bool power = d.bits == 8 || d.bits == 16 || d.bits == 32 || d.bits == 64;
-    switch (d.code) {
-        case CATENA_CODE_INT:
-        case CATENA_CODE_UINT: return d.lanes == 1 && power;
-        case CATENA_CODE_FLOAT: return d.lanes == 1 && power && d.bits > 8;
-        case CATENA_CODE_BFLOAT: return d.lanes == 1 && d.bits == 16;
-        case CATENA_CODE_BOOL: return d.lanes == 1 && d.bits == 8;
-        default: return false;
-    }
-}
-
-void kernels(const Subject& subject, Findings& findings) {
-    const Table table(subject);
+void kernels(const Table& table, Findings& findings) {
     table.kernels([&](const catena_kernel& k) {
         const auto fail = [&](const std::string& text) { findings.fail("{}: {}", label(k), text); };
         const catena_function* const f = table.find(k.function);
@@ -255,7 +241,7 @@ void kernels(const Subject& subject, Findings& findings) {
             std::string row;
             for (std::size_t i = 0; i < n; ++i) {
                 const catena_dtype d = k.types[r * n + i];
-                if (!legal(d))
+                if (plugin::index_in(testing::detail::EveryType(), d) < 0)
                     fail(fmt::format(
                         "row {}: expected a dtype that there is, got code {}, {} bits, {} lanes", r,
                         d.code, d.bits, d.lanes));
@@ -279,10 +265,9 @@ const Registered r8{
     {"schema", "kernels",
      "each kernel has a function, and each function a kernel or compose(); rows of dtypes are "
      "valid",
-     kernels}};
+     at_table<kernels>}};
 
-void variants(const Subject& subject, Findings& findings) {
-    const Table table(subject);
+void variants(const Table& table, Findings& findings) {
     check_variants(table.raw(), each_to(findings));
     table.kernels([&](const catena_kernel& k) {
         if (k.variant == nullptr) return;
@@ -300,10 +285,9 @@ void variants(const Subject& subject, Findings& findings) {
 }
 const Registered r9{{"schema", "variants",
                      "a variant has both forward and backward kernels, with the same saved tensors",
-                     variants}};
+                     at_table<variants>}};
 
-void examples(const Subject& subject, Findings& findings) {
-    const Table table(subject);
+void examples(const Table& table, Findings& findings) {
     table.functions([&](const catena_function& f) {
         if (f.examples == nullptr) return;
         check_examples(f, each_to(findings));
@@ -316,10 +300,10 @@ void examples(const Subject& subject, Findings& findings) {
 }
 const Registered r10{
     {"schema", "examples",
-     "examples name existing inputs and attributes, and give all that are required", examples}};
+     "examples name existing inputs and attributes, and give all that are required",
+     at_table<examples>}};
 
-void devices(const Subject& subject, Findings& findings) {
-    const Table table(subject);
+void devices(const Table& table, Findings& findings) {
     std::set<std::string> has, own, says;
     table.kernels([&](const catena_kernel& k) { has.insert(k.device); });
     // The manifest may, but need not, list devices of the plugin's own backends.
@@ -341,7 +325,8 @@ void devices(const Subject& subject, Findings& findings) {
             "got {}",
             fmt::join(has, ","), text);
 }
-const Registered r11{{"schema", "devices", "the manifest lists the devices of the table", devices}};
+const Registered r11{
+    {"schema", "devices", "the manifest lists the devices of the table", at_table<devices>}};
 
 }  // namespace
 }  // namespace catena::check::schema

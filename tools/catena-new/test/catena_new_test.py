@@ -13,7 +13,7 @@ import unittest
 
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
 COMPILER = sys.argv.pop(1)
-INCLUDE = sys.argv.pop(1).split(";")
+INCLUDE = sys.argv.pop(1).split(":")
 # Names of the C and C++ libraries, including macros, and names in the code of plugins.
 SYSTEM = """abs any begin bool catena complex data detail div double end errno error exp forward function
     functions i in index int linux list log main map math max min move name namespace next null out

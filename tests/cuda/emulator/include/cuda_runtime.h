@@ -47,7 +47,6 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t bytes, cudaM
                             cudaStream_t stream = nullptr);
 cudaError_t cudaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int src_device,
                                 std::size_t bytes, cudaStream_t stream = nullptr);
-cudaError_t cudaMemset(void* dst, int value, std::size_t bytes);
 cudaError_t cudaMemsetAsync(void* dst, int value, std::size_t bytes, cudaStream_t stream = nullptr);
 template <class T>
 cudaError_t cudaMalloc(T** data, std::size_t bytes) {
@@ -59,7 +58,6 @@ cudaError_t cudaMallocHost(T** data, std::size_t bytes, unsigned flags = 0) {
 }
 
 // Streams and events.
-cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
@@ -105,20 +103,6 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, co
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** args);
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** args,
                              std::size_t shared_bytes = 0, cudaStream_t stream = nullptr);
-cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
-                                                          int block_size, std::size_t shared_bytes);
-template <class... P>
-cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribute, int value) {
-    return ::cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
-}
-template <class... P>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(P...),
-                                                          int block_size,
-                                                          std::size_t shared_bytes) {
-    return ::cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-        blocks, reinterpret_cast<const void*>(kernel), block_size, shared_bytes);
-}
 
 #pragma GCC visibility pop
 

@@ -7,13 +7,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <new>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "config.hpp"
 #include "cuda_runtime.h"

@@ -1,6 +1,5 @@
 // Launches: rejects what a device would reject, then submits the grid to the stream.
 #include <cstring>
-#include <map>
 #include <memory>
 #include <new>
 #include <span>
@@ -17,13 +16,7 @@ using namespace catena_emulator;
 
 namespace {
 
-constexpr std::size_t shared_without_asking = std::size_t{48} << 10;
-constexpr std::size_t shared_at_most = std::size_t{227} << 10;
-
-std::map<const void*, int>& shared_allowed() {
-    static auto* const map = new std::map<const void*, int>;
-    return *map;
-}
+constexpr std::size_t most_shared = std::size_t{48} << 10;
 
 bool is_possible(dim3 blocks, dim3 threads) {
     return blocks.x >= 1 && blocks.x <= 0x7fffffff && blocks.y >= 1 && blocks.y <= 65535 &&
@@ -70,16 +63,12 @@ struct Bound {
 
 namespace catena_emulator {
 
-cudaError_t launch(const cudaLaunchConfig_t& config, const void* id, Call call, void (*kernel)(),
+cudaError_t launch(const cudaLaunchConfig_t& config, Call call, void (*kernel)(),
                    const Argument* arguments, std::size_t n) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
     if (!is_possible(config.gridDim, config.blockDim)) return note(cudaErrorInvalidConfiguration);
     const std::lock_guard lock(api());
-    const auto allowed = shared_allowed().find(id);
-    const std::size_t most = allowed == shared_allowed().end()
-                                 ? shared_without_asking
-                                 : static_cast<std::size_t>(allowed->second);
-    if (config.dynamicSmemBytes > most) return note(cudaErrorInvalidValue);
+    if (config.dynamicSmemBytes > most_shared) return note(cudaErrorInvalidValue);
     const auto stream = find_stream(config.stream);
     if (stream == nullptr || stream->device->ordinal != current_ordinal())
         return note(cudaErrorInvalidResourceHandle);
@@ -104,28 +93,11 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* id, Call call, 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** args) {
     const KernelEntry* entry = find_kernel(kernel);
     if (entry == nullptr) return note(cudaErrorInvalidDeviceFunction);
-    return entry->launch(*config, kernel, args);
+    return entry->launch(*config, args);
 }
 
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** args,
                              std::size_t shared_bytes, cudaStream_t stream) {
     const cudaLaunchConfig_t config = {grid, block, shared_bytes, stream, nullptr, 0};
     return cudaLaunchKernelExC(&config, kernel, args);
-}
-
-cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int value) {
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
-    if (value < 0 || static_cast<std::size_t>(value) > shared_at_most)
-        return note(cudaErrorInvalidValue);
-    const std::lock_guard lock(api());
-    shared_allowed()[kernel] = value;
-    return cudaSuccess;
-}
-
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int block_size,
-                                                          std::size_t) {
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
-    if (block_size < 1 || block_size > 1024) return note(cudaErrorInvalidValue);
-    *blocks = 2048 / ((block_size + 31) / 32 * 32);
-    return cudaSuccess;
 }

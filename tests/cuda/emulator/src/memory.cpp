@@ -203,8 +203,3 @@ cudaError_t cudaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int 
 cudaError_t cudaMemsetAsync(void* dst, int value, std::size_t bytes, cudaStream_t stream) {
     return set(dst, value, bytes, stream);
 }
-
-cudaError_t cudaMemset(void* dst, int value, std::size_t bytes) {
-    const cudaError_t error = set(dst, value, bytes, nullptr);
-    return error != cudaSuccess ? error : cudaStreamSynchronize(nullptr);
-}

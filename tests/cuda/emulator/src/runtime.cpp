@@ -302,17 +302,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess)
         return error;
     switch (attribute) {
-        case cudaDevAttrMaxThreadsPerBlock: *value = p.maxThreadsPerBlock; break;
-        case cudaDevAttrMaxSharedMemoryPerBlock:
-            *value = static_cast<int>(p.sharedMemPerBlock);
-            break;
         case cudaDevAttrMultiProcessorCount: *value = p.multiProcessorCount; break;
-        case cudaDevAttrMaxThreadsPerMultiProcessor: *value = p.maxThreadsPerMultiProcessor; break;
         case cudaDevAttrComputeCapabilityMajor: *value = p.major; break;
         case cudaDevAttrComputeCapabilityMinor: *value = p.minor; break;
-        case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-            *value = static_cast<int>(p.sharedMemPerBlockOptin);
-            break;
         case cudaDevAttrPageableMemoryAccess: *value = config().pageable ? 1 : 0; break;
         default: return note(cudaErrorInvalidValue);
     }

@@ -177,10 +177,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-    return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
-}
-
 // Work that is already queued still runs.
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     if (const cudaError_t error = enter_to_free(); error != cudaSuccess) return error;

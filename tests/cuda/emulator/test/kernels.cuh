@@ -36,36 +36,10 @@ __global__ void block_sum(const float* x, float* sum, int n) {
     if (thread == 0) *sum = part[0];
 }
 
-// Adds the sum of x to *sum. Threads past the end take part in the shuffles of their warps.
-__global__ void warp_sum(const double* x, double* sum, int n) {
+// Adds the sum of x to *sum.
+__global__ void atomic_sum(const double* x, double* sum, int n) {
     const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    double value = i < n ? x[i] : 0;
-    for (unsigned delta = 16; delta > 0; delta /= 2)
-        value += __shfl_down_sync(0xffffffffu, value, delta);
-    if (threadIdx.x % 32 == 0) atomicAdd(sum, value);
-}
-
-__global__ void shuffles(int* out) {
-    const int lane = static_cast<int>(threadIdx.x);
-    const int value = lane * 100;
-    int* mine = out + lane * 8;
-    mine[0] = __shfl_sync(0xffffffffu, value, 3);
-    mine[1] = __shfl_up_sync(0xffffffffu, value, 1);
-    mine[2] = __shfl_down_sync(0xffffffffu, value, 2);
-    mine[3] = __shfl_xor_sync(0xffffffffu, value, 5);
-    mine[4] = __shfl_sync(0xffffffffu, value, 1, 8);
-    mine[5] = static_cast<int>(__ballot_sync(0xffffffffu, lane % 3 == 0));
-    mine[6] = __any_sync(0xffffffffu, lane == 31) + 2 * __all_sync(0xffffffffu, lane < 31);
-    // The halves of a warp diverge.
-    const unsigned half = lane < 16 ? 0x0000ffffu : 0xffff0000u;
-    for (int i = 0; i < (lane < 16 ? 1 : 3); ++i) mine[7] = __shfl_xor_sync(half, value + i, 1);
-}
-
-__global__ void counts(int* out) {
-    const int n = __syncthreads_count(threadIdx.x % 2 == 0);
-    const int any = __syncthreads_or(threadIdx.x == 5);
-    const int all = __syncthreads_and(threadIdx.x < 1000);
-    atomicAdd(out, n == static_cast<int>(blockDim.x + 1) / 2 && any != 0 && all != 0 ? 1 : 0);
+    if (i < n) atomicAdd(sum, x[i]);
 }
 
 __global__ void half_a_barrier() {

@@ -22,10 +22,9 @@ struct Result {
     int status = 0;
     std::string log;
     std::string binary;
-    std::string lowered;
 };
 
-Result compile(const char* source, const char* expression = nullptr) {
+Result compile(const char* source) {
     REQUIRE(static_cast<bool>(Nvrtc().opened));
     const Nvrtc nvrtc;
     Result result;
@@ -35,9 +34,6 @@ Result compile(const char* source, const char* expression = nullptr) {
     REQUIRE(nvrtc.get<int(void**, const char*, const char*, int, const char* const*,
                           const char* const*)>("nvrtcCreateProgram")(&program, source, "mine.cu", 1,
                                                                      &header, &name) == 0);
-    if (expression != nullptr)
-        REQUIRE(nvrtc.get<int(void*, const char*)>("nvrtcAddNameExpression")(program, expression) ==
-                0);
     const char* options[] = {"--gpu-architecture=sm_90", "-DOFFSET=5", "--std=c++20"};
     result.status =
         nvrtc.get<int(void*, int, const char* const*)>("nvrtcCompileProgram")(program, 3, options);
@@ -50,12 +46,6 @@ Result compile(const char* source, const char* expression = nullptr) {
     };
     result.log = text("nvrtcGetProgramLogSize", "nvrtcGetProgramLog");
     result.binary = text("nvrtcGetCUBINSize", "nvrtcGetCUBIN");
-    if (expression != nullptr && result.status == 0) {
-        const char* lowered = nullptr;
-        REQUIRE(nvrtc.get<int(void*, const char*, const char**)>("nvrtcGetLoweredName")(
-                    program, expression, &lowered) == 0);
-        result.lowered = lowered;
-    }
     REQUIRE(nvrtc.get<int(void**)>("nvrtcDestroyProgram")(&program) == 0);
     return result;
 }
@@ -70,7 +60,7 @@ int run(const Result& made, const char* name) {
     REQUIRE(cudaLibraryGetKernel(&kernel, library, name) == cudaSuccess);
     int* data = nullptr;
     REQUIRE(cudaMalloc(&data, 40) == cudaSuccess);
-    REQUIRE(cudaMemset(data, 0, 40) == cudaSuccess);
+    REQUIRE(cudaMemsetAsync(data, 0, 40) == cudaSuccess);
     int value = 7;
     void* args[] = {&data, &value};
     const void* const function = reinterpret_cast<const void*>(kernel);
@@ -95,17 +85,6 @@ TEST_CASE("a kernel that is extern C") {
         "}\n");
     CHECK_MESSAGE(made.status == 0, made.log);
     CHECK(run(made, "mine") == 47);
-}
-
-TEST_CASE("an instance of a template, by its expression") {
-    const Result made = compile(
-        "template <class T> __global__ void add(T* out, T value) {\n"
-        "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "  out[i] = value + i;\n"
-        "}\n",
-        "add<int>");
-    CHECK_MESSAGE(made.status == 0, made.log);
-    CHECK(run(made, made.lowered.c_str()) == 7);
 }
 
 TEST_CASE("what is wrong in a source is told with its name and line") {

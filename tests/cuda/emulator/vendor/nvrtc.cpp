@@ -1,6 +1,6 @@
 // NVRTC's interface over the system's C++ compiler: it compiles a source to a shared library, which
 // the emulator's cudaLibraryLoadData() accepts instead of a cubin. It contains the kernels that are
-// extern "C" and the name expressions, whose lowered names are the expressions themselves.
+// extern "C".
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -21,22 +20,11 @@ extern char** environ;
 
 namespace {
 
-enum Result {
-    success = 0,
-    out_of_memory = 1,
-    invalid_input = 3,
-    invalid_program = 4,
-    compilation = 6,
-    no_expressions_after = 8,
-    no_names_before = 9,
-    no_expression = 10
-};
+enum Result { success = 0, out_of_memory = 1, invalid_program = 4, compilation = 6 };
 
 struct Program {
     std::string source, name, log, binary;
     std::vector<std::pair<std::string, std::string>> headers;  // name, text
-    std::vector<std::string> expressions;
-    bool compiled = false;
 };
 
 std::string read_file(const std::filesystem::path& path) {
@@ -83,17 +71,15 @@ std::vector<std::string> c_kernels(const std::string& source) {
 std::string with_table(const Program& program) {
     std::string text =
         "#include <cuda_runtime.h>\n#line 1 \"" + program.name + "\"\n" + program.source + "\n";
-    std::vector<std::string> kernels = program.expressions;
-    for (const std::string& name : c_kernels(program.source)) kernels.push_back(name);
     text +=
         "namespace catena_emulator { namespace {\n"
         "template <auto kernel>\n"
-        "cudaError_t start(const cudaLaunchConfig_t& config, const void* id, void** args) {\n"
-        "return launch_pointers(config, id, kernel, args); }\n"
+        "cudaError_t start(const cudaLaunchConfig_t& config, void** args) {\n"
+        "return launch_pointers(config, kernel, args); }\n"
         "} }\n"
         "extern \"C\" __attribute__((visibility(\"default\")))\n"
         "const catena_emulator::KernelEntry catena_emulator_kernels[] = {\n";
-    for (const std::string& kernel : kernels)
+    for (const std::string& kernel : c_kernels(program.source))
         text += "{\"" + kernel + "\", &catena_emulator::start<&" + kernel + ">},\n";
     return text + "{nullptr, nullptr}};\n";
 }
@@ -154,7 +140,6 @@ Result compile(Program& program, int n, const char* const* options) {
     std::filesystem::remove_all(folder);
     for (int i = 0; i < n; ++i)  // unlinked code is no cubin
         if (std::strcmp(options[i], "-dlto") == 0) program.binary.clear();
-    program.compiled = status == 0;
     return status == 0 ? success : compilation;
 }
 
@@ -195,22 +180,6 @@ int nvrtcDestroyProgram(Program** program) {
     delete *program;
     *program = nullptr;
     return success;
-}
-int nvrtcAddNameExpression(Program* program, const char* expression) {
-    if (program->compiled) return no_expressions_after;
-    std::string text = expression;
-    if (!text.empty() && text[0] == '&') text.erase(0, 1);
-    program->expressions.push_back(text);
-    return success;
-}
-int nvrtcGetLoweredName(Program* program, const char* expression, const char** name) {
-    if (!program->compiled) return no_names_before;
-    for (const std::string& known : program->expressions)
-        if (known == expression || "&" + known == expression) {
-            *name = known.c_str();
-            return success;
-        }
-    return no_expression;
 }
 int nvrtcCompileProgram(Program* program, int n, const char* const* options) {
     return program == nullptr ? invalid_program : compile(*program, n, options);

@@ -19,10 +19,10 @@ inline constexpr std::size_t argument_alignment = 64;  // of the emulator's copi
 // Calls a kernel, cast to its own type, for one thread.
 using Call = void (*)(void (*kernel)(), void* const* arguments);
 
-// Copies the n arguments. `id` identifies the kernel in the runtime's other functions.
-[[gnu::visibility("default")]] cudaError_t launch(const cudaLaunchConfig_t& config, const void* id,
-                                                  Call call, void (*kernel)(),
-                                                  const Argument* arguments, std::size_t n);
+// Copies the n arguments.
+[[gnu::visibility("default")]] cudaError_t launch(const cudaLaunchConfig_t& config, Call call,
+                                                  void (*kernel)(), const Argument* arguments,
+                                                  std::size_t n);
 
 template <class... P, std::size_t... i>
 void call(void (*kernel)(), void* const* arguments, std::index_sequence<i...>) {
@@ -30,14 +30,13 @@ void call(void (*kernel)(), void* const* arguments, std::index_sequence<i...>) {
     reinterpret_cast<void (*)(P...)>(kernel)(*static_cast<P*>(arguments[i])...);
 }
 template <class... P>
-cudaError_t launch_values(const cudaLaunchConfig_t& config, const void* id, void (*kernel)(P...),
-                          P... values) {
+cudaError_t launch_values(const cudaLaunchConfig_t& config, void (*kernel)(P...), P... values) {
     static_assert((std::is_trivially_copyable_v<P> && ...) &&
                   ((alignof(P) <= argument_alignment) && ...));
     (__builtin_clear_padding(&values), ...);  // else the launch would check it for addresses
     const Argument arguments[] = {{&values, sizeof values}..., {}};
     return launch(
-        config, id,
+        config,
         [](void (*any)(), void* const* held) {
             call<P...>(any, held, std::index_sequence_for<P...>());
         },
@@ -45,25 +44,21 @@ cudaError_t launch_values(const cudaLaunchConfig_t& config, const void* id, void
 }
 
 template <class... P, std::size_t... i>
-cudaError_t launch_pointers(const cudaLaunchConfig_t& config, const void* id, void (*kernel)(P...),
-                            void** args, std::index_sequence<i...>) {
+cudaError_t launch_pointers(const cudaLaunchConfig_t& config, void (*kernel)(P...), void** args,
+                            std::index_sequence<i...>) {
     static_cast<void>(args);
-    return launch_values<P...>(config, id, kernel, *static_cast<P*>(args[i])...);
+    return launch_values<P...>(config, kernel, *static_cast<P*>(args[i])...);
 }
 template <class... P>
-cudaError_t launch_pointers(const cudaLaunchConfig_t& config, const void* id, void (*kernel)(P...),
-                            void** args) {
-    return launch_pointers(config, id, kernel, args, std::index_sequence_for<P...>());
+cudaError_t launch_pointers(const cudaLaunchConfig_t& config, void (*kernel)(P...), void** args) {
+    return launch_pointers(config, kernel, args, std::index_sequence_for<P...>());
 }
 
 // A kernel of a library that was loaded at run time.
 struct KernelEntry {
     const char* name;
-    cudaError_t (*launch)(const cudaLaunchConfig_t& config, const void* id, void** args);
+    cudaError_t (*launch)(const cudaLaunchConfig_t& config, void** args);
 };
-
-// Returns the running block's dynamic shared memory, which is thread_local: see __shared__.
-[[gnu::visibility("default")]] void* dynamic_shared_memory();
 
 }  // namespace catena_emulator
 
@@ -71,13 +66,12 @@ template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
                                A&&... args) {
     static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter");
-    return catena_emulator::launch_values<P...>(*config, reinterpret_cast<const void*>(kernel),
-                                                kernel, std::forward<A>(args)...);
+    return catena_emulator::launch_values<P...>(*config, kernel, std::forward<A>(args)...);
 }
 
 template <class... P>
 cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** args,
                              std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
-    return catena_emulator::launch_pointers({grid, block, shared_bytes, stream, nullptr, 0},
-                                            reinterpret_cast<const void*>(kernel), kernel, args);
+    return catena_emulator::launch_pointers({grid, block, shared_bytes, stream, nullptr, 0}, kernel,
+                                            args);
 }

@@ -49,16 +49,11 @@ enum cudaMemoryType {
     cudaMemoryTypeManaged = 3
 };
 enum cudaDeviceAttr {
-    cudaDevAttrMaxThreadsPerBlock = 1,
-    cudaDevAttrMaxSharedMemoryPerBlock = 8,
     cudaDevAttrMultiProcessorCount = 16,
-    cudaDevAttrMaxThreadsPerMultiProcessor = 39,
     cudaDevAttrComputeCapabilityMajor = 75,
     cudaDevAttrComputeCapabilityMinor = 76,
-    cudaDevAttrPageableMemoryAccess = 88,
-    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+    cudaDevAttrPageableMemoryAccess = 88
 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum cudaStreamCaptureMode {
     cudaStreamCaptureModeGlobal = 0,
     cudaStreamCaptureModeThreadLocal = 1,
@@ -79,7 +74,7 @@ enum cudaLibraryOption { cudaLibraryHostUniversalFunctionAndDataTable = 0 };
 constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
 constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2,
                    cudaEventInterprocess = 4;
-constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1;
+constexpr unsigned cudaHostAllocPortable = 1;
 constexpr unsigned long long cudaEnableDefault = 0;
 constexpr unsigned cudaIpcMemLazyEnablePeerAccess = 1;
 

@@ -1,11 +1,6 @@
-/* catena ABI 1: everything that a plugin and a host agree on, in C99.
- *
- * Read in this order: base, tensor, attribute, function, kernel, backend, host, plugin.
- * sdk/abi/RULES.md has the rules for changes; sdk/abi/layout-1.golden locks every offset.
- * This header needs only <stddef.h> and <stdint.h>, and links to nothing. */
+/* A header of ABI 1.0, without its comments. */
 #ifndef CATENA_ABI_H
 #define CATENA_ABI_H
-
 #include "catena/abi/attribute.h"
 #include "catena/abi/backend.h"
 #include "catena/abi/base.h"
@@ -14,5 +9,4 @@
 #include "catena/abi/kernel.h"
 #include "catena/abi/plugin.h"
 #include "catena/abi/tensor.h"
-
 #endif

@@ -1,14 +1,8 @@
-/* float16 and bfloat16: the conversions of their bits to and from float that hosts and plugins
- * share.
- *
- * Rounded to nearest even. Branch-free, so that loops vectorise. A NaN becomes quiet and keeps the
- * upper bits of its payload. */
+/* A header of ABI 1.0, without its comments. */
 #ifndef CATENA_ABI_HALF_H
 #define CATENA_ABI_HALF_H
-
 #include <stdint.h>
 #include <string.h>
-
 #if defined(__cplusplus) && __cplusplus >= 202002L
 #define CATENA_HALF constexpr
 CATENA_HALF float catena_float_of_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
@@ -26,7 +20,6 @@ CATENA_HALF uint32_t catena_bits_of_float(float x) {
     return bits;
 }
 #endif
-
 CATENA_HALF float catena_from_bfloat16(uint16_t half) {
     return catena_float_of_bits((uint32_t)half << 16);
 }
@@ -35,11 +28,9 @@ CATENA_HALF uint16_t catena_to_bfloat16(float x) {
     const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
     return (uint16_t)((x != x ? bits | 0x400000u : rounded) >> 16);
 }
-
 CATENA_HALF float catena_from_float16(uint16_t half) {
     const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     const uint32_t rest = (uint32_t)(half & 0x7fffu) << 13;
-    /* Scaling by 2^112 moves the exponent's bias and makes subnormals normal. */
     const float finite = catena_float_of_bits(rest) * 5.192296858534828e33f;
     const uint32_t special = rest | (rest > 0x0f800000u ? 0x7fc00000u : 0x7f800000u);
     return catena_float_of_bits(
@@ -49,17 +40,14 @@ CATENA_HALF uint16_t catena_to_float16(float x) {
     const uint32_t bits = catena_bits_of_float(x);
     const uint32_t sign = (bits >> 16) & 0x8000u;
     const uint32_t magnitude = bits & 0x7fffffffu;
-    /* Normal: rebias and round to nearest even. Subnormal: adding 1/2 lets the addition round. */
     const uint32_t normal = (magnitude + 0xc8000fffu + ((magnitude >> 13) & 1u)) >> 13;
     const uint32_t tiny =
         catena_bits_of_float(catena_float_of_bits(magnitude) + 0.5f) - 0x3f000000u;
     uint32_t result = magnitude < 0x38800000u ? tiny : normal;
-    result = magnitude >= 0x477ff000u ? 0x7c00u : result; /* 65520 and above */
+    result = magnitude >= 0x477ff000u ? 0x7c00u : result;
     result = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : result;
     return (uint16_t)(result | sign);
 }
-
-/* Rounded to odd: rounding once more, to a half, then gives what rounding x at once would. */
 CATENA_HALF float catena_to_float_odd(double x) {
     const float nearest = (float)x;
     const double back = (double)nearest;
@@ -68,7 +56,5 @@ CATENA_HALF float catena_to_float_odd(double x) {
     const uint32_t bits = catena_bits_of_float(nearest);
     return catena_float_of_bits((away ? bits - 1 : bits) | 1u);
 }
-
 #undef CATENA_HALF
-
 #endif

@@ -1,17 +1,12 @@
-/* Philox4x32-10 (Salmon et al., 2011): random numbers from a counter, the same on every device and
- * in every host. catena_host.philox() gives the key and the first counter. */
+/* A header of ABI 1.0, without its comments. */
 #ifndef CATENA_ABI_PHILOX_H
 #define CATENA_ABI_PHILOX_H
-
 #include <stdint.h>
-
 #if defined(__cplusplus) && __cplusplus >= 202002L
 #define CATENA_PHILOX __attribute__((always_inline)) constexpr
 #else
 #define CATENA_PHILOX static inline
 #endif
-
-/* One of ten rounds, of the counter's words c and the key's words. */
 CATENA_PHILOX void catena_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3,
                                        uint32_t k0, uint32_t k1) {
     const uint64_t p0 = (uint64_t)0xD2511F53u * *c0;
@@ -21,12 +16,8 @@ CATENA_PHILOX void catena_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2,
     *c1 = (uint32_t)p1;
     *c3 = (uint32_t)p0;
 }
-/* What is added to the key's words after each round. */
 #define CATENA_PHILOX_STEP_0 0x9E3779B9u
 #define CATENA_PHILOX_STEP_1 0xBB67AE85u
-
-/* Block `counter` of the stream `key`: four draws. upper: the upper 64 bits of the counter, 0 for
- * what catena_host.philox() reserves. */
 CATENA_PHILOX void catena_philox(uint64_t key, uint64_t counter, uint64_t upper, uint32_t out[4]) {
     uint32_t k0 = (uint32_t)key;
     uint32_t k1 = (uint32_t)(key >> 32);
@@ -40,7 +31,5 @@ CATENA_PHILOX void catena_philox(uint64_t key, uint64_t counter, uint64_t upper,
         k1 += CATENA_PHILOX_STEP_1;
     }
 }
-
 #undef CATENA_PHILOX
-
 #endif

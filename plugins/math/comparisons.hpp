@@ -104,10 +104,7 @@ struct Maximum {
                 "they are equal, x0 gets the gradient");
     using types = decltype(Numbers() + Rows<Row<bool>>());
 
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return math::max(x0, x1);
-    }
+    CATENA_FN static auto forward(auto x0, auto x1) { return math::max(x0, x1); }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
         const T other = zero_unless_nan(x0, x1);
@@ -122,10 +119,7 @@ struct Minimum {
                 "they are equal, x0 gets the gradient");
     using types = decltype(Numbers() + Rows<Row<bool>>());
 
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return math::min(x0, x1);
-    }
+    CATENA_FN static auto forward(auto x0, auto x1) { return math::min(x0, x1); }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
         const T other = zero_unless_nan(x0, x1);

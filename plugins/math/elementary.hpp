@@ -15,10 +15,7 @@ struct Abs {
             .example("x=()[-1.5,-0.5]");
     using types = Numbers;
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::abs(x);
-    }
+    CATENA_FN static auto forward(auto x) { return math::abs(x); }
     template <class T>
     CATENA_FN static T backward(T gy, T x) {
         return math::where(x > T(0), gy, math::where(x < T(0), -gy, math::unless_nan(x, T(0))));
@@ -31,14 +28,8 @@ struct Exp {
                                       .example("x=(4)[-9,-3]")
                                       .example("x=()");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::exp(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T, T y) {
-        return gy * y;
-    }
+    CATENA_FN static auto forward(auto x) { return math::exp(x); }
+    CATENA_FN static auto backward(auto gy, auto, auto y) { return gy * y; }
 };
 
 struct Log {
@@ -49,14 +40,8 @@ struct Log {
             .example("x=(4)[20,90]")
             .example("x=()[0.5,2]");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::log(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x) {
-        return gy / x;
-    }
+    CATENA_FN static auto forward(auto x) { return math::log(x); }
+    CATENA_FN static auto backward(auto gy, auto x) { return gy / x; }
 };
 
 struct Expm1 {
@@ -88,10 +73,7 @@ struct Log1p {
     CATENA_FN static T forward(T x) {
         return math::where(x == T(0), x, math::log1p(x));  // keeps the sign of 0
     }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x) {
-        return gy / (T(1) + x);
-    }
+    CATENA_FN static auto backward(auto gy, auto x) { return gy / (1 + x); }
 };
 
 // log(x) / log(base). float32 is computed in float64 and float64 by the C library, so that powers of
@@ -144,14 +126,8 @@ struct Sqrt {
             .example("x=(4)[20,90]")
             .example("x=()[0.5,2]");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::sqrt(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T, T y) {
-        return gy / (T(2) * y);
-    }
+    CATENA_FN static auto forward(auto x) { return math::sqrt(x); }
+    CATENA_FN static auto backward(auto gy, auto, auto y) { return gy / (2 * y); }
 };
 
 struct Rsqrt {
@@ -161,10 +137,7 @@ struct Rsqrt {
             .example("x=(4)[20,90]")
             .example("x=()[0.5,2]");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return T(1) / math::sqrt(x);
-    }
+    CATENA_FN static auto forward(auto x) { return 1 / math::sqrt(x); }
     template <class T>
     CATENA_FN static T backward(T gy, T, T y) {
         return T(-0.5) * gy * (y * y * y);
@@ -183,10 +156,7 @@ struct Pow {
             .example("x0=()[0.5,2] x1=(3)");
     static constexpr int work = 16;  // cost of the C library's pow
 
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return math::pow(x0, x1);
-    }
+    CATENA_FN static auto forward(auto x0, auto x1) { return math::pow(x0, x1); }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1, T y) {
         // Unchosen values of where() must be finite too: gradients of gradients multiply them by 0.
@@ -206,10 +176,7 @@ struct PowConstVar {
                                       .example("x=()[1,2] value=0.5");
     static constexpr int work = 16;  // cost of the C library's pow
 
-    template <class T>
-    CATENA_FN static T forward(T x, T value) {
-        return math::pow(value, x);
-    }
+    CATENA_FN static auto forward(auto x, auto value) { return math::pow(value, x); }
     template <class T>
     CATENA_FN static T backward(T gy, T, T y, T value) {
         // 0^x is 0, 1 or, for x < 0, inf. A finite log keeps gradients of gradients finite.
@@ -227,10 +194,7 @@ struct PowVarConst {
                                       .example("x=()[0.5,1.5] value=-1");
     static constexpr int work = 16;  // cost of the C library's pow
 
-    template <class T>
-    CATENA_FN static T forward(T x, T value) {
-        return math::pow(x, value);
-    }
+    CATENA_FN static auto forward(auto x, auto value) { return math::pow(x, value); }
     template <class T>
     CATENA_FN static T backward(T gy, T x, T value) {
         const auto none = value == T(0);  // 0 * x^-1 would be NaN at x = 0

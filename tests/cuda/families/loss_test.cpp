@@ -61,17 +61,12 @@ TEST_CASE_TEMPLATE("losses of labels: weights, smoothing, reductions", T, float,
                 check_both<T>("catena.nll_loss", in, plain, true, add);
                 check_both<T>("catena.softmax_cross_entropy", in, smooth, true, add);
                 check_both<T>("catena.softmax_cross_entropy", in, plain, true, add);
-                check_both<T>("catena.softmax_cross_entropy_soft",
-                              {draw<T>(x, 1), draw<T>(x, 2, 0, 1), w}, smooth, true, add);
                 check_both<T>("catena.label_targets", in, {plugin::set("label_smoothing", 0.25)},
                               false, add);
             }
             check_both<T>("catena.softmax_cross_entropy", {draw<T>(x, 1), labels(t), weight},
                           {plugin::set("normalize", false)});
         }
-        check_both<T>("catena.softmax_cross_entropy_soft",
-                      {draw<T>({3, 1003}, 1), draw<T>({3, 1003}, 2, 0, 1)},
-                      {plugin::set("reduce", reduce)});
     }
     check_both<T>("catena.softmax_cross_entropy",
                   {draw<T>({3, 1003}, 1), Array::from<std::int64_t>({0, 7, 1002}, {3}),

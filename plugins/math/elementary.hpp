@@ -32,13 +32,16 @@ struct Exp {
     CATENA_FN static auto backward(auto gy, auto, auto y) { return gy * y; }
 };
 
+// A function of positive numbers.
+constexpr auto of_positive(const char* name, const char* doc) {
+    return describe(name, doc, in("x"), out("y"))
+        .example("x=(2,3)[0.5,2]")
+        .example("x=(4)[20,90]")
+        .example("x=()[0.5,2]");
+}
 struct Log {
     static constexpr auto about =
-        describe("catena.log", "y = natural logarithm of x; -inf at 0, NaN below", in("x"),
-                 out("y"))
-            .example("x=(2,3)[0.5,2]")
-            .example("x=(4)[20,90]")
-            .example("x=()[0.5,2]");
+        of_positive("catena.log", "y = natural logarithm of x; -inf at 0, NaN below");
 
     CATENA_FN static auto forward(auto x) { return math::log(x); }
     CATENA_FN static auto backward(auto gy, auto x) { return gy / x; }
@@ -96,12 +99,6 @@ struct LogTo {
         return gy * T(Base::factor) / x;
     }
 };
-constexpr auto log_to(const char* name, const char* doc) {
-    return describe(name, doc, in("x"), out("y"))
-        .example("x=(2,3)[0.5,2]")
-        .example("x=(4)[20,90]")
-        .example("x=()[0.5,2]");
-}
 struct ToTwo {
     static constexpr double factor = 1.4426950408889634074;
     CATENA_FN static auto log(auto x) { return ::log2(x); }
@@ -112,19 +109,15 @@ struct ToTen {
 };
 struct Log2 : LogTo<ToTwo> {
     static constexpr auto about =
-        log_to("catena.log2", "y = logarithm of x to base 2; -inf at 0, NaN below");
+        of_positive("catena.log2", "y = logarithm of x to base 2; -inf at 0, NaN below");
 };
 struct Log10 : LogTo<ToTen> {
     static constexpr auto about =
-        log_to("catena.log10", "y = logarithm of x to base 10; -inf at 0, NaN below");
+        of_positive("catena.log10", "y = logarithm of x to base 10; -inf at 0, NaN below");
 };
 
 struct Sqrt {
-    static constexpr auto about =
-        describe("catena.sqrt", "y = square root of x; NaN below 0", in("x"), out("y"))
-            .example("x=(2,3)[0.5,2]")
-            .example("x=(4)[20,90]")
-            .example("x=()[0.5,2]");
+    static constexpr auto about = of_positive("catena.sqrt", "y = square root of x; NaN below 0");
 
     CATENA_FN static auto forward(auto x) { return math::sqrt(x); }
     CATENA_FN static auto backward(auto gy, auto, auto y) { return gy / (2 * y); }
@@ -132,10 +125,7 @@ struct Sqrt {
 
 struct Rsqrt {
     static constexpr auto about =
-        describe("catena.rsqrt", "y = 1 / sqrt(x); inf at 0, NaN below", in("x"), out("y"))
-            .example("x=(2,3)[0.5,2]")
-            .example("x=(4)[20,90]")
-            .example("x=()[0.5,2]");
+        of_positive("catena.rsqrt", "y = 1 / sqrt(x); inf at 0, NaN below");
 
     CATENA_FN static auto forward(auto x) { return 1 / math::sqrt(x); }
     template <class T>

@@ -68,9 +68,7 @@ struct SoftmaxCrossEntropy {
     }
     // gx = (softmax(x) * sum of q - q) * gy / divisor, composed of functions.
     static void gradient(const auto& g) {
-        const auto attrs = {g.same("ignore_label"), g.same("label_smoothing")};
-        const Var q = g.has(2) ? call<"catena.label_targets">({g.x(0), g.x(1), g.x(2)}, attrs)
-                               : call<"catena.label_targets">({g.x(0), g.x(1)}, attrs);
+        const Var q = label_targets(g, {g.same("ignore_label"), g.same("label_smoothing")});
         const Var all = sum(q, {1}, true);
         const Var x = math::where(all, g.x(0), 0.0);  // the scores of an ignored label may be NaN
         const Var p = call<"catena.softmax">({x}, {set("axis", std::int64_t{1})});

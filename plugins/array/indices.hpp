@@ -154,6 +154,8 @@ struct ReadsPicked {
     using types = ReadTypes;
     static constexpr auto retain_x = ports(1);
     static constexpr bool any_device = true;
+    static constexpr bool one_for_all = shared;  // the indices of a line
+    static constexpr int adds_in = CATENA_PHASE_BACKWARD;
 
     template <class T, class I>
     CATENA_KERNEL static void forward(const auto& call) {
@@ -175,6 +177,8 @@ struct AddsPicked {
     using types = IndexedTypes;
     static constexpr auto retain_x = ports(1);
     static constexpr bool any_device = true;
+    static constexpr bool one_for_all = shared;  // the indices of a line
+    static constexpr int adds_in = CATENA_PHASE_FORWARD;
 
     template <class T, class I>
     CATENA_KERNEL static void forward(const auto& call) {

@@ -126,16 +126,6 @@ CATENA_KERNEL void store_losses(const auto& call, const double* losses, std::int
         return store(*y, add, static_cast<T>(sum_of<double>(losses, n) / by));
     for (std::int64_t i = 0; i < n; ++i) store(y[i], add, static_cast<T>(losses[i]));
 }
-// The gradient of the loss of one label, before its division by the divisor.
-template <class T>
-struct LossGradient {
-    explicit LossGradient(const auto& call)
-        : gy(call.template gy<T>(0).data), each(call.template attr<"reduce">() == "no") {}
-    CATENA_FN T operator[](std::int64_t i) const { return gy[each ? i : 0]; }
-    const T* gy;
-    bool each;
-};
-
 // Requests scratch memory for a loss per label; backward needs none.
 inline void plan_losses(const auto& call, catena_plan& plan) {
     if (call.raw().phase == CATENA_PHASE_FORWARD)

@@ -6,8 +6,8 @@
 TEST_CASE_TEMPLATE("mean_squared_error: any size, huge and tiny differences", T, float, double,
                    Float16, BFloat16) {
     for (const Dims& shape : {Dims{}, Dims{1}, Dims{7}, Dims{3, 5, 2}, Dims{257}, Dims{100, 1003}})
-        check_both<T>("catena.mean_squared_error", {draw<T>(shape, 1), draw<T>(shape, 2)}, {}, true,
-                      shape.size() == 2);
+        check_both<T>("catena.mean_squared_error", {draw<T>(shape, 1), draw<T>(shape, 2)}, {},
+                      false, shape.size() == 2);
     for (const std::int64_t n : {0, 4}) {
         const Array x = draw<T>({n, n}, 1);
         const double loss =

@@ -1,6 +1,7 @@
 // Mean of squared differences.
 #pragma once
 
+#include <catena/plugin.hpp>
 #include <catena/plugin/precision.hpp>
 #include <catena/plugin/rows.hpp>
 

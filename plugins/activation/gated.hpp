@@ -7,29 +7,6 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-struct Swish {
-    static constexpr auto about =
-        describe(
-            "catena.swish", "y = x sigmoid(beta x)",
-            in("x", Port("beta", "the extents of x from axis 1 on, or the first of them, or ()")),
-            out("y"))
-            .promotes()
-            .example("x=(2,3) beta=(3)")
-            .example("x=(2,3,2) beta=(3)")
-            .example("x=(2) beta=()");
-    static Var compose(const auto& g) {
-        const Meta x = g.x_meta(0), beta = g.x_meta(1);
-        const Shape own = beta.shape();
-        g.check(
-            own.empty() ||
-                (beta.ndim < x.ndim && std::equal(own.begin(), own.end(), x.shape().begin() + 1)),
-            "beta.shape", "the extents of x " + text_of(x.shape()) + " from axis 1 on, or ()", own);
-        List wide(own.empty() ? 0 : x.shape().size(), 1);
-        for (std::size_t d = 0; d < own.size(); ++d) wide[d + 1] = own[d];
-        return g.x(0) * math::sigmoid(g.x(0) * reshape(g.x(1), wide));
-    }
-};
-
 struct Relu6 {
     static constexpr auto about =
         describe("catena.relu6", "y = x, limited to 0 <= y <= 6", in("x"), out("y"))
@@ -148,6 +125,6 @@ struct SwigluHalves {
     static Var compose(const auto& g) { return call<"catena.swiglu">(halves(g)); }
 };
 
-CATENA_FUNCTIONS(Swish, Relu6, Selu, Celu, Crelu, Maxout, Glu, Geglu, SwigluHalves);
+CATENA_FUNCTIONS(Relu6, Selu, Celu, Crelu, Maxout, Glu, Geglu, SwigluHalves);
 
 }  // namespace catena::plugins

@@ -14,14 +14,8 @@ struct Sigmoid {
             .example("x=()")
             .example("x=(5)[-4,4]");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::sigmoid(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T, T y) {
-        return gy * y * (T(1) - y);
-    }
+    CATENA_FN static auto forward(auto x) { return math::sigmoid(x); }
+    CATENA_FN static auto backward(auto gy, auto, auto y) { return gy * y * (1 - y); }
 };
 
 struct Tanh {
@@ -30,14 +24,8 @@ struct Tanh {
                                       .example("x=()")
                                       .example("x=(5)[-3,3]");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::tanh(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T, T y) {
-        return gy * (T(1) - y * y);
-    }
+    CATENA_FN static auto forward(auto x) { return math::tanh(x); }
+    CATENA_FN static auto backward(auto gy, auto, auto y) { return gy * (1 - y * y); }
 };
 
 CATENA_FUNCTIONS(Sigmoid, Tanh);

@@ -24,10 +24,7 @@ struct Silu {
     CATENA_FN static T forward(T x) {
         return math::max(x, T(-limit)) * math::sigmoid(x);
     }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x) {
-        return gy * slope(x, math::sigmoid(x));
-    }
+    CATENA_FN static auto backward(auto gy, auto x) { return gy * slope(x, math::sigmoid(x)); }
     // The derivative, where s is sigmoid(x).
     template <class T>
     CATENA_FN static T slope(T x, T s) {
@@ -47,10 +44,7 @@ struct Swiglu {
             .example("a=() b=(3)");
 
     static Var compose(const auto& g) { return call<"catena.silu">({g.x(0)}) * g.x(1); }
-    template <class T>
-    CATENA_FN static T forward(T a, T b) {
-        return Silu::forward(a) * b;
-    }
+    CATENA_FN static auto forward(auto a, auto b) { return Silu::forward(a) * b; }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T a, T b) {
         const T s = math::sigmoid(a);

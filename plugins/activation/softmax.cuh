@@ -71,9 +71,6 @@ private:
 
 }  // namespace catena::plugins
 
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::Softmax>
-    : catena::plugins::SoftmaxOnCuda<false> {};
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::LogSoftmax>
-    : catena::plugins::SoftmaxOnCuda<true> {};
+template <class F>
+    requires requires { F::logarithm; }
+struct catena::plugin::cuda::Kernels<F> : catena::plugins::SoftmaxOnCuda<F::logarithm> {};

@@ -10,6 +10,7 @@ namespace catena::plugins {
 template <class T>
 void move_slice(const auto& call, Direction direction, const Slices& slices, const T* from, T* to,
                 bool add) {
+    if (size_of(slices.shape()) == 0) return;
     std::int64_t shape[CATENA_MAX_NDIM];
     std::int64_t strides[CATENA_MAX_NDIM];
     const std::size_t n = slices.n_axes();
@@ -23,17 +24,15 @@ void move_slice(const auto& call, Direction direction, const Slices& slices, con
 }
 template <class F, class T>
 void take_slice(const cuda::Call<F>& call, const Slices& slices, const T* x, T* y, bool add) {
-    if (size_of(slices.shape()) > 0) move_slice(call, Direction::gather, slices, x, y, add);
+    move_slice(call, Direction::gather, slices, x, y, add);
 }
 template <class F, class T>
-void put_slice(const cuda::Call<F>& call, const Slices& slices, const T* y, Tensor<T> x, bool add) {
-    const std::int64_t n = size_of(slices.shape());
-    if (!add && n != x.size()) call.zero(x);
-    if (n > 0) move_slice(call, Direction::scatter, slices, y, x.data, add);
+void write_slice(const cuda::Call<F>& call, const Slices& slices, const T* y, T* x, bool add) {
+    move_slice(call, Direction::scatter, slices, y, x, add);
 }
 template <class F, class T>
-void write_slice(const cuda::Call<F>& call, const Slices& slices, const T* y, T* x) {
-    if (size_of(slices.shape()) > 0) move_slice(call, Direction::scatter, slices, y, x, false);
+void fill_zeros(const cuda::Call<F>& call, Tensor<T> x) {
+    call.zero(x);
 }
 
 }  // namespace catena::plugins

@@ -118,8 +118,7 @@ inline void check_slices(const auto& s, Shape x) {
     if (std::ranges::find(step, 0) != step.end()) wrong("step", "no 0", step);
 }
 
-// take_slice() copies or adds a slice of x to the dense y, put_slice() the dense y to a slice of x,
-// and sets the rest of x to 0. write_slice() only copies y to a slice of x.
+// take_slice() copies or adds a slice of x to the dense y, write_slice() the dense y to a slice of x.
 template <class T>
 CATENA_KERNEL void take_slice(const auto& call, const Slices& slices, const T* x, T* y, bool add) {
     slices.for_each_run(
@@ -128,21 +127,18 @@ CATENA_KERNEL void take_slice(const auto& call, const Slices& slices, const T* x
         });
 }
 template <class T>
-CATENA_KERNEL void put_slice(const auto& call, const Slices& slices, const T* y, Tensor<T> x,
-                             bool add) {
-    if (!add) fill_zeros(call, x);
+CATENA_KERNEL void write_slice(const auto& call, const Slices& slices, const T* y, T* x, bool add) {
     slices.for_each_run(
         call, [&](std::int64_t dense, std::int64_t sparse, std::int64_t n, std::int64_t step) {
-            move_run(y + dense, 1, x.data + sparse, step, n, add);
+            move_run(y + dense, 1, x + sparse, step, n, add);
         });
 }
-
+// Sets the rest of x to 0, unless it adds.
 template <class T>
-CATENA_KERNEL void write_slice(const auto& call, const Slices& slices, const T* y, T* x) {
-    slices.for_each_run(
-        call, [&](std::int64_t dense, std::int64_t sparse, std::int64_t n, std::int64_t step) {
-            move_run(y + dense, 1, x + sparse, step, n, false);
-        });
+CATENA_KERNEL void put_slice(const auto& call, const Slices& slices, const T* y, Tensor<T> x,
+                             bool add) {
+    if (!add && size_of(slices.shape()) != x.size()) fill_zeros(call, x);
+    write_slice(call, slices, y, x.data, add);
 }
 
 struct GetItem {
@@ -242,7 +238,7 @@ struct ItemUpdate {
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template mutated<T>(0);
-        write_slice(call, slices_of(call, x.shape), call.template x<T>(1).data, x.data);
+        write_slice(call, slices_of(call, x.shape), call.template x<T>(1).data, x.data, false);
     }
 };
 

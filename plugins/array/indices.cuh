@@ -102,33 +102,24 @@ void ravel(const cuda::Call<F>& call, const AxisIndices<I>& indices, Tensor<I> y
     cuda::each(call.queue(), y.size(), Ravel<I>{indices, y.data});
 }
 
+}  // namespace catena::plugins
+
+namespace catena::plugin::cuda {
+
 // Adding needs scratch memory: in backward of functions that read, in forward of those that add.
-template <class F, bool shared, int phase>
-struct PickedKernels : F {
+template <class F>
+    requires requires { F::adds_in; }
+struct Kernels<F> : F {
     template <class T, class I>
     static void plan(const auto& call, catena_plan& plan) {
-        if (call.raw().phase != phase) return;
+        if (call.raw().phase != F::adds_in) return;
         Shape target;
-        if constexpr (phase == CATENA_PHASE_FORWARD) target = call.template attr<"shape">();
+        if constexpr (F::adds_in == CATENA_PHASE_FORWARD) target = call.template attr<"shape">();
         else target = call.template gx<T>(0).shape;
-        const PickedRows rows(picked(call, target, call.template x<I>(1), shared));
-        plan.scratch_bytes = cuda::row_sums_bytes(rows.n);
+        const auto indices = call.template x<I>(1);
+        const catena::plugins::PickedRows rows(picked(call, target, indices, F::one_for_all));
+        plan.scratch_bytes = row_sums_bytes(rows.n);
     }
 };
 
-}  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::Take>
-    : catena::plugins::PickedKernels<catena::plugins::Take, true, CATENA_PHASE_BACKWARD> {};
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::PutRowsAdd>
-    : catena::plugins::PickedKernels<catena::plugins::PutRowsAdd, true, CATENA_PHASE_FORWARD> {};
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::TakeAlongAxis>
-    : catena::plugins::PickedKernels<catena::plugins::TakeAlongAxis, false, CATENA_PHASE_BACKWARD> {
-};
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::PutAlongAxisAdd>
-    : catena::plugins::PickedKernels<catena::plugins::PutAlongAxisAdd, false,
-                                     CATENA_PHASE_FORWARD> {};
+}  // namespace catena::plugin::cuda

@@ -153,7 +153,8 @@ struct ReadsPicked {
     using isas = IsaList<Isa::baseline>;
     using types = ReadTypes;
     static constexpr auto retain_x = ports(1);
-    static constexpr bool any_device = true;
+    static constexpr bool one_for_all = shared;  // the indices of a line
+    static constexpr int adds_in = CATENA_PHASE_BACKWARD;
 
     template <class T, class I>
     CATENA_KERNEL static void forward(const auto& call) {
@@ -174,7 +175,8 @@ struct AddsPicked {
     using isas = IsaList<Isa::baseline>;
     using types = IndexedTypes;
     static constexpr auto retain_x = ports(1);
-    static constexpr bool any_device = true;
+    static constexpr bool one_for_all = shared;  // the indices of a line
+    static constexpr int adds_in = CATENA_PHASE_FORWARD;
 
     template <class T, class I>
     CATENA_KERNEL static void forward(const auto& call) {

@@ -20,10 +20,7 @@ struct Add {
         arithmetic("catena.add", "y = x0 + x1").with(CATENA_FUNCTION_ADDITION);
     using types = Numbers;
 
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return x0 + x1;
-    }
+    CATENA_FN static auto forward(auto x0, auto x1) { return x0 + x1; }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T, T) {
         return {gy, gy};
@@ -34,10 +31,7 @@ struct Sub {
     static constexpr auto about = arithmetic("catena.sub", "y = x0 - x1");
     using types = Numbers;
 
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return x0 - x1;
-    }
+    CATENA_FN static auto forward(auto x0, auto x1) { return x0 - x1; }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T, T) {
         return {gy, -gy};
@@ -48,10 +42,7 @@ struct Mul {
     static constexpr auto about = arithmetic("catena.mul", "y = x0 * x1, element by element");
     using types = Numbers;
 
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return x0 * x1;
-    }
+    CATENA_FN static auto forward(auto x0, auto x1) { return x0 * x1; }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
         return {gy * x1, gy * x0};
@@ -65,10 +56,7 @@ struct Div {
                                       .example("x0=(2,1) x1=(1,3)[0.5,1.5]")
                                       .example("x0=(2,3) x1=()[-1.5,-0.5]");
 
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return x0 / x1;
-    }
+    CATENA_FN static auto forward(auto x0, auto x1) { return x0 / x1; }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
         const T g0 = gy / x1;
@@ -81,14 +69,8 @@ struct Neg {
         describe("catena.neg", "y = -x", in("x"), out("y")).example("x=(2,3)").example("x=()");
     using types = Numbers;
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return -x;
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T) {
-        return -gy;
-    }
+    CATENA_FN static auto forward(auto x) { return -x; }
+    CATENA_FN static auto backward(auto gy, auto) { return -gy; }
 };
 
 constexpr auto with_constant(const char* name, const char* doc, const char* about_value) {
@@ -102,14 +84,8 @@ struct AddConstant {
             .example("x=() value=-2");
     using types = Numbers;
 
-    template <class T>
-    CATENA_FN static T forward(T x, T value) {
-        return x + value;
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T, T) {
-        return gy;
-    }
+    CATENA_FN static auto forward(auto x, auto value) { return x + value; }
+    CATENA_FN static auto backward(auto gy, auto, auto) { return gy; }
 };
 
 struct SubFromConstant {
@@ -120,14 +96,8 @@ struct SubFromConstant {
             .example("x=(3) value=3");
     using types = Numbers;
 
-    template <class T>
-    CATENA_FN static T forward(T x, T value) {
-        return value - x;
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T, T) {
-        return -gy;
-    }
+    CATENA_FN static auto forward(auto x, auto value) { return value - x; }
+    CATENA_FN static auto backward(auto gy, auto, auto) { return -gy; }
 };
 
 struct MulConstant {
@@ -138,14 +108,8 @@ struct MulConstant {
             .example("x=(3) value=3");
     using types = Numbers;
 
-    template <class T>
-    CATENA_FN static T forward(T x, T value) {
-        return value * x;
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T, T value) {
-        return value * gy;
-    }
+    CATENA_FN static auto forward(auto x, auto value) { return value * x; }
+    CATENA_FN static auto backward(auto gy, auto, auto value) { return value * gy; }
 };
 
 struct DivFromConstant {
@@ -155,14 +119,8 @@ struct DivFromConstant {
             .example("x=(3)[-1.5,-0.5] value=-1")
             .example("x=()[0.5,1.5] value=1");
 
-    template <class T>
-    CATENA_FN static T forward(T x, T value) {
-        return value / x;
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x, T y, T) {
-        return -gy * y / x;
-    }
+    CATENA_FN static auto forward(auto x, auto value) { return value / x; }
+    CATENA_FN static auto backward(auto gy, auto x, auto y, auto) { return -gy * y / x; }
 };
 
 CATENA_FUNCTIONS(Add, Sub, Mul, Div, Neg, AddConstant, SubFromConstant, MulConstant,

@@ -9,8 +9,8 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-constexpr auto comparison(const char* name, const char* doc) {
-    return describe(name, doc, in("x0", "x1"), out("y"))
+constexpr auto comparison(const char* name, const char* doc, const Port& y = Port("y")) {
+    return describe(name, doc, in("x0", "x1"), out(y))
         .not_differentiable()
         .internal()
         .example("x0=(2,3) x1=(2,3)")
@@ -44,12 +44,7 @@ struct GreaterEqual : Comparison<std::greater_equal<>> {
 
 // For the host's comparisons, which return bool.
 constexpr auto test(const char* name, const char* doc) {
-    return describe(name, doc, in("x0", "x1"), out(Port("y").of("B")))
-        .not_differentiable()
-        .internal()
-        .example("x0=(2,3) x1=(2,3)")
-        .example("x0=(2,1) x1=(1,3)")
-        .example("x0=(3)[1,1] x1=()[1,1]");
+    return comparison(name, doc, Port("y").of("B"));
 }
 template <class Compare>
 struct Test : Comparison<Compare> {
@@ -97,40 +92,32 @@ CATENA_FN T zero_unless_nan(T x0, T x1) {
     return math::unless_nan(x0, math::unless_nan(x1, T(0)));
 }
 
-struct Maximum {
+template <bool largest>
+struct ExtremeOfTwo {
+    using types = decltype(Numbers() + Rows<Row<bool>>());
+
+    template <class T>
+    CATENA_FN static T forward(T x0, T x1) {
+        return largest ? math::max(x0, x1) : math::min(x0, x1);
+    }
+    template <class T>
+    CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
+        const T other = zero_unless_nan(x0, x1);
+        return {math::where(largest ? x0 >= x1 : x0 <= x1, gy, other),
+                math::where(largest ? x0 < x1 : x0 > x1, gy, other)};
+    }
+};
+struct Maximum : ExtremeOfTwo<true> {
     static constexpr auto about =
         extreme("catena.maximum",
                 "y = the larger of x0 and x1. If one is NaN, y and both gradients are NaN. If "
                 "they are equal, x0 gets the gradient");
-    using types = decltype(Numbers() + Rows<Row<bool>>());
-
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return math::max(x0, x1);
-    }
-    template <class T>
-    CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
-        const T other = zero_unless_nan(x0, x1);
-        return {math::where(x0 >= x1, gy, other), math::where(x0 < x1, gy, other)};
-    }
 };
-
-struct Minimum {
+struct Minimum : ExtremeOfTwo<false> {
     static constexpr auto about =
         extreme("catena.minimum",
                 "y = the smaller of x0 and x1. If one is NaN, y and both gradients are NaN. If "
                 "they are equal, x0 gets the gradient");
-    using types = decltype(Numbers() + Rows<Row<bool>>());
-
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return math::min(x0, x1);
-    }
-    template <class T>
-    CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
-        const T other = zero_unless_nan(x0, x1);
-        return {math::where(x0 <= x1, gy, other), math::where(x0 > x1, gy, other)};
-    }
 };
 
 struct Where {

@@ -48,10 +48,7 @@ struct Fmod {
     using types = Numbers;
     static constexpr int work = 16;  // cost of the C library's fmod
 
-    template <class T>
-    CATENA_FN static T forward(T x, T divisor) {
-        return own::remainder(x, divisor);
-    }
+    CATENA_FN static auto forward(auto x, auto divisor) { return own::remainder(x, divisor); }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T x, T divisor, T y) {
         return {gy, -gy * own::nearest((x - y) / divisor)};

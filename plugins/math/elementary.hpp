@@ -15,10 +15,7 @@ struct Abs {
             .example("x=()[-1.5,-0.5]");
     using types = Numbers;
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::abs(x);
-    }
+    CATENA_FN static auto forward(auto x) { return math::abs(x); }
     template <class T>
     CATENA_FN static T backward(T gy, T x) {
         return math::where(x > T(0), gy, math::where(x < T(0), -gy, math::unless_nan(x, T(0))));
@@ -31,32 +28,23 @@ struct Exp {
                                       .example("x=(4)[-9,-3]")
                                       .example("x=()");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::exp(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T, T y) {
-        return gy * y;
-    }
+    CATENA_FN static auto forward(auto x) { return math::exp(x); }
+    CATENA_FN static auto backward(auto gy, auto, auto y) { return gy * y; }
 };
 
+// A function of positive numbers.
+constexpr auto of_positive(const char* name, const char* doc) {
+    return describe(name, doc, in("x"), out("y"))
+        .example("x=(2,3)[0.5,2]")
+        .example("x=(4)[20,90]")
+        .example("x=()[0.5,2]");
+}
 struct Log {
     static constexpr auto about =
-        describe("catena.log", "y = natural logarithm of x; -inf at 0, NaN below", in("x"),
-                 out("y"))
-            .example("x=(2,3)[0.5,2]")
-            .example("x=(4)[20,90]")
-            .example("x=()[0.5,2]");
+        of_positive("catena.log", "y = natural logarithm of x; -inf at 0, NaN below");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::log(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x) {
-        return gy / x;
-    }
+    CATENA_FN static auto forward(auto x) { return math::log(x); }
+    CATENA_FN static auto backward(auto gy, auto x) { return gy / x; }
 };
 
 struct Expm1 {
@@ -88,10 +76,7 @@ struct Log1p {
     CATENA_FN static T forward(T x) {
         return math::where(x == T(0), x, math::log1p(x));  // keeps the sign of 0
     }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x) {
-        return gy / (T(1) + x);
-    }
+    CATENA_FN static auto backward(auto gy, auto x) { return gy / (1 + x); }
 };
 
 // log(x) / log(base). float32 is computed in float64 and float64 by the C library, so that powers of
@@ -114,12 +99,6 @@ struct LogTo {
         return gy * T(Base::factor) / x;
     }
 };
-constexpr auto log_to(const char* name, const char* doc) {
-    return describe(name, doc, in("x"), out("y"))
-        .example("x=(2,3)[0.5,2]")
-        .example("x=(4)[20,90]")
-        .example("x=()[0.5,2]");
-}
 struct ToTwo {
     static constexpr double factor = 1.4426950408889634074;
     CATENA_FN static auto log(auto x) { return ::log2(x); }
@@ -130,41 +109,25 @@ struct ToTen {
 };
 struct Log2 : LogTo<ToTwo> {
     static constexpr auto about =
-        log_to("catena.log2", "y = logarithm of x to base 2; -inf at 0, NaN below");
+        of_positive("catena.log2", "y = logarithm of x to base 2; -inf at 0, NaN below");
 };
 struct Log10 : LogTo<ToTen> {
     static constexpr auto about =
-        log_to("catena.log10", "y = logarithm of x to base 10; -inf at 0, NaN below");
+        of_positive("catena.log10", "y = logarithm of x to base 10; -inf at 0, NaN below");
 };
 
 struct Sqrt {
-    static constexpr auto about =
-        describe("catena.sqrt", "y = square root of x; NaN below 0", in("x"), out("y"))
-            .example("x=(2,3)[0.5,2]")
-            .example("x=(4)[20,90]")
-            .example("x=()[0.5,2]");
+    static constexpr auto about = of_positive("catena.sqrt", "y = square root of x; NaN below 0");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::sqrt(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T, T y) {
-        return gy / (T(2) * y);
-    }
+    CATENA_FN static auto forward(auto x) { return math::sqrt(x); }
+    CATENA_FN static auto backward(auto gy, auto, auto y) { return gy / (2 * y); }
 };
 
 struct Rsqrt {
     static constexpr auto about =
-        describe("catena.rsqrt", "y = 1 / sqrt(x); inf at 0, NaN below", in("x"), out("y"))
-            .example("x=(2,3)[0.5,2]")
-            .example("x=(4)[20,90]")
-            .example("x=()[0.5,2]");
+        of_positive("catena.rsqrt", "y = 1 / sqrt(x); inf at 0, NaN below");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return T(1) / math::sqrt(x);
-    }
+    CATENA_FN static auto forward(auto x) { return 1 / math::sqrt(x); }
     template <class T>
     CATENA_FN static T backward(T gy, T, T y) {
         return T(-0.5) * gy * (y * y * y);
@@ -183,10 +146,7 @@ struct Pow {
             .example("x0=()[0.5,2] x1=(3)");
     static constexpr int work = 16;  // cost of the C library's pow
 
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return math::pow(x0, x1);
-    }
+    CATENA_FN static auto forward(auto x0, auto x1) { return math::pow(x0, x1); }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1, T y) {
         // Unchosen values of where() must be finite too: gradients of gradients multiply them by 0.
@@ -206,10 +166,7 @@ struct PowConstVar {
                                       .example("x=()[1,2] value=0.5");
     static constexpr int work = 16;  // cost of the C library's pow
 
-    template <class T>
-    CATENA_FN static T forward(T x, T value) {
-        return math::pow(value, x);
-    }
+    CATENA_FN static auto forward(auto x, auto value) { return math::pow(value, x); }
     template <class T>
     CATENA_FN static T backward(T gy, T, T y, T value) {
         // 0^x is 0, 1 or, for x < 0, inf. A finite log keeps gradients of gradients finite.
@@ -227,10 +184,7 @@ struct PowVarConst {
                                       .example("x=()[0.5,1.5] value=-1");
     static constexpr int work = 16;  // cost of the C library's pow
 
-    template <class T>
-    CATENA_FN static T forward(T x, T value) {
-        return math::pow(x, value);
-    }
+    CATENA_FN static auto forward(auto x, auto value) { return math::pow(x, value); }
     template <class T>
     CATENA_FN static T backward(T gy, T x, T value) {
         const auto none = value == T(0);  // 0 * x^-1 would be NaN at x = 0

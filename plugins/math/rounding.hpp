@@ -18,29 +18,20 @@ constexpr auto steps(const char* name, const char* doc) {
 struct Floor {
     static constexpr auto about = steps("catena.floor", "y = the largest integer not above x");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::floor(x);
-    }
+    CATENA_FN static auto forward(auto x) { return math::floor(x); }
 };
 
 struct Ceil {
     static constexpr auto about = steps("catena.ceil", "y = the smallest integer not below x");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::ceil(x);
-    }
+    CATENA_FN static auto forward(auto x) { return math::ceil(x); }
 };
 
 struct Fix {
     static constexpr auto about =
         steps("catena.fix", "y = the integer next to x, in the direction of 0");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return x < T(0) ? math::ceil(x) : math::floor(x);
-    }
+    CATENA_FN static auto forward(auto x) { return x < 0 ? math::ceil(x) : math::floor(x); }
 };
 
 struct Sign {
@@ -59,14 +50,8 @@ struct Square {
         describe("catena.square", "y = x^2", in("x"), out("y")).example("x=(2,3)").example("x=()");
     using types = Numbers;
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return x * x;
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x) {
-        return T(2) * gy * x;
-    }
+    CATENA_FN static auto forward(auto x) { return x * x; }
+    CATENA_FN static auto backward(auto gy, auto x) { return 2 * gy * x; }
 };
 
 struct Clip {

@@ -77,10 +77,7 @@ struct Erf {
             .example("x=(4)[-3,-1]")
             .example("x=()[1,3]");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::erf(x);
-    }
+    CATENA_FN static auto forward(auto x) { return math::erf(x); }
     template <class T>
     CATENA_FN static T backward(T gy, T x) {
         return gy * (T(1.12837916709551257390) * math::exp(-(x * x)));
@@ -95,14 +92,8 @@ struct Sin {
             .example("x=()");
     static constexpr int work = 16;  // cost of the C library's sin
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::sin(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x) {
-        return gy * math::cos(x);
-    }
+    CATENA_FN static auto forward(auto x) { return math::sin(x); }
+    CATENA_FN static auto backward(auto gy, auto x) { return gy * math::cos(x); }
 };
 
 struct Cos {
@@ -113,14 +104,8 @@ struct Cos {
             .example("x=()");
     static constexpr int work = 16;  // cost of the C library's cos
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return math::cos(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x) {
-        return -gy * math::sin(x);
-    }
+    CATENA_FN static auto forward(auto x) { return math::cos(x); }
+    CATENA_FN static auto backward(auto gy, auto x) { return -gy * math::sin(x); }
 };
 
 struct Tan {
@@ -131,14 +116,8 @@ struct Tan {
             .example("x=()");
     static constexpr int work = 16;  // cost of the C library's tan
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return own::tan(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T, T y) {
-        return gy * (T(1) + y * y);
-    }
+    CATENA_FN static auto forward(auto x) { return own::tan(x); }
+    CATENA_FN static auto backward(auto gy, auto, auto y) { return gy * (1 + y * y); }
 };
 
 struct Sinh {
@@ -148,14 +127,8 @@ struct Sinh {
             .example("x=(4)[-4,-2]")
             .example("x=()");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return own::sinh(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x) {
-        return gy * own::cosh(x);
-    }
+    CATENA_FN static auto forward(auto x) { return own::sinh(x); }
+    CATENA_FN static auto backward(auto gy, auto x) { return gy * own::cosh(x); }
 };
 
 struct Cosh {
@@ -165,14 +138,8 @@ struct Cosh {
             .example("x=(4)[-4,-2]")
             .example("x=()");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return own::cosh(x);
-    }
-    template <class T>
-    CATENA_FN static T backward(T gy, T x) {
-        return gy * own::sinh(x);
-    }
+    CATENA_FN static auto forward(auto x) { return own::cosh(x); }
+    CATENA_FN static auto backward(auto gy, auto x) { return gy * own::sinh(x); }
 };
 
 struct Arctanh {
@@ -184,10 +151,7 @@ struct Arctanh {
             .example("x=(4)[0.7,0.9]")
             .example("x=()[-0.9,-0.7]");
 
-    template <class T>
-    CATENA_FN static T forward(T x) {
-        return own::arctanh(x);
-    }
+    CATENA_FN static auto forward(auto x) { return own::arctanh(x); }
     template <class T>
     CATENA_FN static T backward(T gy, T x) {
         // gy / (1 - x^2), whose second derivative would be NaN or inexact next to 1

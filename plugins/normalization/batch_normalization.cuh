@@ -6,6 +6,21 @@
 
 namespace catena::plugins {
 
+// Inputs: gy, x, mean, inverse deviation.
+template <class T, class S>
+struct NormalProduct : ChannelOperation<cuda::Types<T, T, S, double>, cuda::Types<T>> {
+    __device__ __forceinline__ void operator()(const double* x, double* y) const {
+        y[0] = x[0] * ((x[1] - x[2]) * x[3]);
+    }
+};
+// Inputs: sum of gy, sum of gy times the normalized x. Outputs: the gradients of gamma and beta.
+template <class T>
+struct ChannelGradients : ChannelOperation<cuda::Types<double, double>, cuda::Types<T, T>> {
+    __device__ __forceinline__ void operator()(const double* x, double* y) const {
+        y[0] = x[1];
+        y[1] = x[0];
+    }
+};
 // Computes gx. Inputs: gy, x, mean, inverse deviation, gamma, sum of gy, sum of gy * normalized x.
 template <class T, class S>
 struct NormalGradient
@@ -68,11 +83,13 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BatchNormalization> {
         const ChannelScratch numbers(call, x.shape);
         const ChannelShape& of = numbers.of;
         numbers.inverse(call, mean, call.template y<S>(2).data, call.template attr<"eps">());
-        numbers.sums(call, gy.data, x.data, mean);
+        numbers.sum(call, ScaledValue<T>{{}, 1}, {Operand{gy.data, x.shape}}, 1);
+        numbers.sum(call, NormalProduct<T, S>(),
+                    {Operand{gy.data, x.shape}, {x.data, x.shape}, of(mean), of(numbers[0])}, 2);
         if (ggamma || gbeta)
-            map(call.queue(), ChannelGradients<T, S>(), of.list(),
-                {Operand{numbers[1], of.list()}, {numbers[2], of.list()}, {}, {}},
-                {Result{ggamma.data, call.adds(1)}, {gbeta.data, call.adds(2)}, {}, {}});
+            map(call.queue(), ChannelGradients<T>(), of.list(),
+                {Operand{numbers[1], of.list()}, {numbers[2], of.list()}},
+                {Result{ggamma.data, call.adds(1)}, {gbeta.data, call.adds(2)}});
         if (gx)
             map(call.queue(), NormalGradient<T, S>{{}, share_of(x.shape)}, x.shape,
                 {Operand{gy.data, x.shape},

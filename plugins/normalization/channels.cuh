@@ -43,25 +43,6 @@ struct ChannelLine : ChannelOperation<cuda::Types<T, M, double, T, T>, cuda::Typ
         y[0] = (x[0] - x[1]) * (x[2] * x[3]) + x[4];
     }
 };
-// Inputs: gy, x, mean, inverse deviation.
-template <class T, class S>
-struct NormalProduct : ChannelOperation<cuda::Types<T, T, S, double>, cuda::Types<T>> {
-    __device__ __forceinline__ void operator()(const double* x, double* y) const {
-        y[0] = x[0] * ((x[1] - x[2]) * x[3]);
-    }
-};
-// Inputs: sum of gy, sum of gy times the normalized x, inverse deviation, gamma. Outputs: the
-// gradients of gamma, beta, mean and var.
-template <class T, class S>
-struct ChannelGradients
-    : ChannelOperation<cuda::Types<double, double, double, T>, cuda::Types<T, T, S, S>> {
-    __device__ __forceinline__ void operator()(const double* x, double* y) const {
-        y[0] = x[1];
-        y[1] = x[0];
-        y[2] = -x[0] * x[3] * x[2];
-        y[3] = -0.5 * x[1] * x[3] * x[2] * x[2];
-    }
-};
 
 // Shapes that broadcast an array with one value per channel to x.
 struct ChannelShape {
@@ -90,13 +71,6 @@ struct ChannelScratch {
     template <class Op, std::size_t n>
     void sum(const auto& call, const Op& op, const cuda::Operand (&in)[n], int k) const {
         cuda::sum(call.queue(), op, x, in, 0, summed, (*this)[k], false, (*this)[4]);
-    }
-    // Sets row 1 to the sums of gy, and row 2 to those of gy times the normalized x. Reads row 0.
-    template <class T, class S>
-    void sums(const auto& call, const T* gy, const T* values, const S* mean) const {
-        sum(call, ScaledValue<T>{{}, 1}, {cuda::Operand{gy, x}}, 1);
-        sum(call, NormalProduct<T, S>(),
-            {cuda::Operand{gy, x}, {values, x}, of(mean), of((*this)[0])}, 2);
     }
     // Sets row 0 to the inverse deviations.
     template <class S>

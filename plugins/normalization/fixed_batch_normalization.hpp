@@ -1,9 +1,11 @@
 // Normalisation with given statistics, as used in inference.
 #pragma once
 
-#include "channels.hpp"
-
 #include <cmath>
+
+#include <catena/plugin/precision.hpp>
+
+#include "channels.hpp"
 
 namespace catena::plugins {
 
@@ -25,22 +27,24 @@ struct FixedBatchNormalization {
     }
     static void gradient(const auto& g) {
         const AllButChannels over(g.x_shape(0));
-        // Casts v to the dtype of `like`: the statistics of half-precision inputs are float32.
-        const auto as = [](const Var& v, const catena_meta& like) {
-            return same(v.meta().dtype, like.dtype) ? v : cast(v, like.dtype);
+        // The statistics of half-precision inputs are float32, and so are the sums.
+        const auto result = [&](std::size_t i, const Var& gx) {
+            g.gx(i, in_dtype(gx, g.x_meta(i).dtype));
         };
-        const Var gy = g.gy(0);
-        const Var gamma = g.x(1);
-        const Var var = as(g.x(4), g.x_meta(0)) + g.template attr<"eps">();
-        const Var scale = gamma / math::sqrt(var);
-        const Var centred = g.x(0) - over.spread(as(g.x(3), g.x_meta(0)));
-        const Var total = over.total(gy, false);
-        const Var slope = over.total(gy * centred, false);
-        if (g.wants(0)) g.gx(0, gy * over.spread(scale));
-        if (g.wants(1)) g.gx(1, slope / math::sqrt(var));
-        if (g.wants(2)) g.gx(2, total);
-        if (g.wants(3)) g.gx(3, as(-(total * scale), g.x_meta(3)));
-        if (g.wants(4)) g.gx(4, as(-0.5 * slope * scale / var, g.x_meta(4)));
+        const Var gy = widened(g.gy(0)), var = g.x(4) + g.template attr<"eps">();
+        const Var scale = widened(g.x(1)) / math::sqrt(var);
+        if (g.wants(0)) result(0, gy * over.spread(scale));
+        if (g.wants(1) || g.wants(4)) {
+            const Var centred = widened(g.x(0)) - over.spread(g.x(3));
+            const Var slope = over.total(gy * centred, false);
+            if (g.wants(1)) result(1, slope / math::sqrt(var));
+            if (g.wants(4)) result(4, -0.5 * slope * scale / var);
+        }
+        if (g.wants(2) || g.wants(3)) {
+            const Var total = over.total(gy, false);
+            if (g.wants(2)) result(2, total);
+            if (g.wants(3)) result(3, -(total * scale));
+        }
     }
 
     template <class T, class S>
@@ -70,56 +74,6 @@ struct FixedBatchNormalization {
             group.map([&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
                 store(y[i], add, (p[i] - centre[k]) * scale[k] + shift[k]);
             });
-        });
-    }
-
-    template <class T, class S>
-    CATENA_KERNEL static void backward(const auto& call) {
-        const auto x = call.template x<T>(0);
-        const T* const gamma = call.template x<T>(1).data;
-        const S* const mean = call.template x<S>(3).data;
-        const S* const var = call.template x<S>(4).data;
-        const T* const gy = call.template gy<T>(0).data;
-        const auto gx = call.template gx<T>(0);
-        const auto ggamma = call.template gx<T>(1);
-        const auto gbeta = call.template gx<T>(2);
-        const auto gmean = call.template gx<S>(3);
-        const auto gvar = call.template gx<S>(4);
-        const double eps = call.template attr<"eps">();
-        const Channels of(x.shape);
-        const bool sums_wanted = ggamma || gbeta || gmean || gvar;
-        for_each_group(call, of, [&](const Group& group) CATENA_LAMBDA {
-            const T* const p = x.data;
-            T centre[most_columns];
-            T scale[most_columns];
-            double sums[2][most_columns];  // per channel: of gy, and of gy times the centred value
-            for (std::int64_t c = 0; c < group.width; ++c) {
-                const std::int64_t at = group.first + c;
-                const double v = static_cast<double>(var[at]) + eps;
-                centre[c] = mean[at];
-                scale[c] = static_cast<T>(static_cast<double>(gamma[at]) / std::sqrt(v));
-            }
-            group.spread(centre, scale);
-            if (gx) {
-                T* const out = gx.data;
-                const bool add = call.adds(0);
-                group.map([&](std::int64_t i, std::int64_t k)
-                              CATENA_LAMBDA { store(out[i], add, gy[i] * scale[k]); });
-            }
-            if (!sums_wanted) return;
-            group.sum<T>(sums, [&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
-                return std::array<T, 2>{gy[i], gy[i] * (p[i] - centre[k])};
-            });
-            for (std::int64_t c = 0; c < group.width; ++c) {
-                const std::int64_t at = group.first + c;
-                const double v = static_cast<double>(var[at]) + eps;
-                const double slope = sums[1][c];
-                const double s = static_cast<double>(gamma[at]) / std::sqrt(v);
-                if (ggamma) store(ggamma[at], call.adds(1), static_cast<T>(slope / std::sqrt(v)));
-                if (gbeta) store(gbeta[at], call.adds(2), static_cast<T>(sums[0][c]));
-                if (gmean) store(gmean[at], call.adds(3), static_cast<S>(-sums[0][c] * s));
-                if (gvar) store(gvar[at], call.adds(4), static_cast<S>(-0.5 * slope * s / v));
-            }
         });
     }
 };

@@ -1,4 +1,4 @@
-// Sums over neighbouring channels, and normalisation by them, on CUDA: one thread per element.
+// Normalisation by the neighbouring channels, on CUDA: one thread per element.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>
@@ -23,19 +23,6 @@ struct ChannelWindow {
     }
     std::int64_t size, channels, rest;
     std::int64_t reach;  // channels on either side
-};
-
-template <class T>
-struct WindowSum {
-    using C = cuda::Compute<T>;
-    __device__ __forceinline__ void operator()(std::int64_t i) const {
-        cuda::store(y[i], add != 0,
-                    window.sum<C>(i, [&](std::int64_t k) { return cuda::load_as<C>(x[k]); }));
-    }
-    ChannelWindow window;
-    const T* x;
-    T* y;
-    std::int64_t add;
 };
 
 // y = x unit^-beta. If gy is not null, instead scaled = gy unit^-beta and inner = x scaled / unit.
@@ -79,12 +66,6 @@ struct ResponseGradient {
     C slope;
     std::int64_t add;
 };
-
-template <class F, class T>
-void sum_windows(const cuda::Call<F>& call, Tensor<const T> x, Tensor<T> y, bool add) {
-    cuda::each(call.queue(), y.size(),
-               WindowSum<T>{{x.shape, call.template attr<"n">()}, x.data, y.data, add});
-}
 
 }  // namespace catena::plugins
 

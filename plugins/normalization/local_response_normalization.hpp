@@ -40,48 +40,6 @@ struct ChannelWindows {
 inline constexpr Attribute window_attr =
     attr("n", 5, "number of channels in the window: n / 2 on either side").range(1, 1 << 30);
 
-// Sets y to the sums over the windows of x, or adds them to y. This operation is its own adjoint.
-template <class T>
-CATENA_KERNEL void sum_windows(const auto& call, Tensor<const T> x, Tensor<T> y, bool add) {
-    const ChannelWindows windows(call, x.shape);
-    for_each_strip(call, windows.axis,
-                   [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-                       const auto value = [&](std::int64_t i) CATENA_LAMBDA { return x.data[i]; };
-                       windows.for_each_channel<T>(
-                           at, n, value, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                               T* const out = y.data + row;
-                               CATENA_LOOP
-                               for (std::int64_t k = 0; k < n; ++k) store(out[k], add, sum[k]);
-                           });
-                   });
-}
-
-struct ChannelWindowSum {
-    static constexpr auto about =
-        describe("catena.channel_window_sum", "y = x summed over n / 2 channels on either side",
-                 in(Port("x", "(N, C, ...)")), out("y"), window_attr)
-            .internal()
-            .example("x=(2,4,3)")
-            .example("x=(1,6) n=3");
-    static constexpr bool any_device = true;
-
-    static void infer(const auto& s) {
-        s.check_least_ndim(0, 2);
-        s.y(0, s.x(0));
-    }
-    static void gradient(const auto& g) {
-        g.gx(0, call<"catena.channel_window_sum">({g.gy(0)}, {g.same("n")}));
-    }
-    template <class T>
-    CATENA_KERNEL static void forward(const auto& call) {
-        sum_windows(call, call.template x<T>(0), call.template y<T>(0), call.adds(0));
-    }
-    template <class T>
-    CATENA_KERNEL static void backward(const auto& call) {
-        sum_windows(call, call.template gy<T>(0), call.template gx<T>(0), call.adds(0));
-    }
-};
-
 // Computes unit^-beta for any beta; unit must be positive.
 struct AnyPower {
     template <class T>
@@ -117,8 +75,18 @@ struct LocalResponseNormalization {
         s.y(0, s.x(0));
     }
     static void gradient(const auto& g) {
+        // Sums over the windows, as means of images with the channels as rows.
+        const Shape shape = g.x_shape(0);
         const auto total = [&](const Var& v) {
-            return call<"catena.channel_window_sum">({v}, {g.same("n")});
+            const std::int64_t size = size_of(shape), one[] = {1};
+            if (size == 0) return v;
+            const std::int64_t reach = std::min(g.template attr<"n">() / 2, shape[1] - 1);
+            const std::int64_t pad[] = {reach, 0}, ksize[] = {2 * reach + 1, 1};
+            const Var images = reshape(v, {shape[0], 1, shape[1], size / (shape[0] * shape[1])});
+            const Var means = call<"catena.average_pooling_2d">(
+                {images},
+                {set("ksize", Ints(ksize)), set("stride", Ints(one)), set("pad", Ints(pad))});
+            return reshape(means * static_cast<double>(ksize[0]), shape);
         };
         const double alpha = g.template attr<"alpha">();
         const double beta = g.template attr<"beta">();
@@ -218,6 +186,6 @@ private:
     }
 };
 
-CATENA_FUNCTIONS(ChannelWindowSum, LocalResponseNormalization);
+CATENA_FUNCTIONS(LocalResponseNormalization);
 
 }  // namespace catena::plugins

@@ -13,17 +13,12 @@ template <class T, class S>
 struct RowArguments {
     using C = cuda::Compute<T>;
     RowArguments(const RowView& view, double epsilon)
-        : lines(Axis(row_shape(view.rows(), view.length()), 1)),
+        : lines(Axis(IntList{view.rows(), view.length()}, 1)),
           by_run(static_cast<std::uint64_t>(std::max<std::int64_t>(view.run, 1))),
           groups(view.groups),
           channels(view.channels),
           eps(epsilon),
           share(view.share()) {}
-    struct RowShape {
-        std::int64_t size[2];
-        operator Shape() const { return size; }  // NOLINT(google-explicit-constructor)
-    };
-    static RowShape row_shape(std::int64_t rows, std::int64_t length) { return {{rows, length}}; }
 
     // The value of gamma or beta for element i of a row.
     __device__ __forceinline__ C value(const T* list, C missing, std::int64_t row,
@@ -160,11 +155,9 @@ struct RowsOnCuda {
     }
 
 private:
-    struct Four {
-        std::int64_t size[4];
-        operator Shape() const { return size; }  // NOLINT(google-explicit-constructor)
-    };
-    static Four four(const RowView& of) { return {{of.n, of.groups, of.channels, of.run}}; }
+    static std::array<std::int64_t, 4> four(const RowView& of) {
+        return {of.n, of.groups, of.channels, of.run};
+    }
     static bool summed(std::size_t d) { return d == 0 || d == 3; }
 
     template <class T, class S>
@@ -180,12 +173,6 @@ private:
 
 }  // namespace catena::plugins
 
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::LayerNormalization>
-    : catena::plugins::RowsOnCuda<catena::plugins::LayerNormalization> {};
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::RmsNormalization>
-    : catena::plugins::RowsOnCuda<catena::plugins::RmsNormalization> {};
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::GroupNormalization>
-    : catena::plugins::RowsOnCuda<catena::plugins::GroupNormalization> {};
+template <class F>
+    requires(F::normalizes_rows)
+struct catena::plugin::cuda::Kernels<F> : catena::plugins::RowsOnCuda<F> {};

@@ -220,6 +220,7 @@ void join_pieces(catena_ctx* ctx, const RowView& of, const T* partial, std::size
 // has groups, gamma and beta have the shape of the last axes of x, which are normalized.
 template <class F, bool is_centred, bool has_groups = false>
 struct RowNormalization {
+    static constexpr bool normalizes_rows = true;
     static constexpr bool centred = is_centred;
     static constexpr std::size_t y_scale = is_centred ? 2 : 1;
     using types = StatisticTypes;

@@ -74,12 +74,7 @@ struct ExtremeAlong {
 };
 
 constexpr auto extreme_along(const char* name, const char* doc) {
-    return describe(name, doc, in("x"), out("y", Port("count").of("S").hidden()), axis_attr,
-                    keepdims_attr)
-        .example("x=(2,3)")
-        .example("x=(2,3,4) axis=1")
-        .example("x=(2,3,4) axis=[0,-1] keepdims=true")
-        .example("x=()");
+    return reduction(name, doc, out("y", Port("count").of("S").hidden()));
 }
 struct Max : ExtremeAlong<true> {
     static constexpr auto about = extreme_along(

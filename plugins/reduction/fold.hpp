@@ -13,6 +13,16 @@ inline constexpr Attribute axis_attr =
     attr("axis", Ints{}, "the axes, negative ones from the last; empty: all");
 inline constexpr Attribute keepdims_attr = attr("keepdims", false, "keep these axes with extent 1");
 
+// A reduction of x, with more attributes.
+constexpr auto reduction(const char* name, const char* doc, const auto& outputs,
+                         const auto&... more) {
+    return describe(name, doc, in("x"), outputs, axis_attr, keepdims_attr, more...)
+        .example("x=(2,3)")
+        .example("x=(2,3,4) axis=1")
+        .example("x=(2,3,4) axis=[0,-1] keepdims=true")
+        .example("x=()");
+}
+
 // The types in which elements of T are compared or added, and multiplied: on the CPU double for
 // floats. Products of integers are modulo 2^64.
 #if defined(CATENA_CUDA)

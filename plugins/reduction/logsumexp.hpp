@@ -7,15 +7,11 @@ namespace catena::plugins {
 
 struct LogSumExp {
     static constexpr auto about =
-        describe("catena.logsumexp",
-                 "y = log of the sum of e^x along axes\n\n"
-                 "It does not overflow. y is -inf without elements or if all are -inf; their "
-                 "gradients are 0.",
-                 in("x"), out("y"), axis_attr, keepdims_attr)
-            .example("x=(2,3)")
-            .example("x=(2,3,4) axis=1")
-            .example("x=(2,3,4) axis=[0,-1] keepdims=true")
-            .example("x=()");
+        reduction("catena.logsumexp",
+                  "y = log of the sum of e^x along axes\n\n"
+                  "It does not overflow. y is -inf without elements or if all are -inf; their "
+                  "gradients are 0.",
+                  out("y"));
     static constexpr auto retain_x = ports(0);
     static constexpr auto retain_y = ports(0);
     static constexpr bool folds = true;

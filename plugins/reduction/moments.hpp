@@ -6,14 +6,9 @@
 namespace catena::plugins {
 
 struct Mean {
-    static constexpr auto about =
-        describe("catena.mean",
-                 "y = the mean of x along axes, summed in float64; NaN without elements", in("x"),
-                 out("y"), axis_attr, keepdims_attr)
-            .example("x=(2,3)")
-            .example("x=(2,3,4) axis=1")
-            .example("x=(2,3,4) axis=[0,-1] keepdims=true")
-            .example("x=()");
+    static constexpr auto about = reduction(
+        "catena.mean", "y = the mean of x along axes, summed in float64; NaN without elements",
+        out("y"));
     static constexpr bool folds = true;
 
     static void infer(const auto& s) { s.y(0, infer_kept(s).shape(s.template attr<"keepdims">())); }
@@ -43,18 +38,14 @@ struct Mean {
 
 struct Variance {
     static constexpr auto about =
-        describe("catena.var",
-                 "y = the sum of squared differences from the mean of x along axes, divided by "
-                 "the number n of elements minus ddof\n\n"
-                 "As in NumPy, y is NaN for n = ddof.",
-                 in("x"), out("y", Port("mean").of("S").hidden()), axis_attr, keepdims_attr,
-                 attr("ddof", 0,
-                      "0 for the variance of x, 1 for an unbiased estimate of a "
-                      "population's"))
-            .example("x=(2,3)")
-            .example("x=(2,3,4) axis=1")
-            .example("x=(2,3,4) axis=[0,-1] keepdims=true")
-            .example("x=()");
+        reduction("catena.var",
+                  "y = the sum of squared differences from the mean of x along axes, divided by "
+                  "the number n of elements minus ddof\n\n"
+                  "As in NumPy, y is NaN for n = ddof.",
+                  out("y", Port("mean").of("S").hidden()),
+                  attr("ddof", 0,
+                       "0 for the variance of x, 1 for an unbiased estimate of a "
+                       "population's"));
     using types = Rows<Row<float, float>, Row<double, double>>;
     static constexpr auto retain_x = ports(0);
     static constexpr auto retain_y = ports(1);

@@ -79,9 +79,6 @@ private:
     static Var exceeds(const Var& x, std::int64_t number) {  // bool
         return call<"catena.is_greater">({x, static_cast<double>(number)});
     }
-    static Var log_sum(const Var& x, std::int64_t axis) {
-        return call<"catena.logsumexp">({x}, {set("axis", Ints(IntList{axis}))});
-    }
 };
 
 CATENA_FUNCTIONS(ConnectionistTemporalClassification);

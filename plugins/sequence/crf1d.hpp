@@ -72,18 +72,15 @@ struct Crf1d {
                 ended.push_back(slice(alpha, 0, x.rows(t), x.rows(t - 1)));
                 alpha = slice(alpha, 0, 0, x.rows(t));
             }
-            alpha = log_sum(x.next(alpha)) + x.of_step(t);
+            alpha = log_sum(x.next(alpha), 1) + x.of_step(t);
         }
         ended.push_back(alpha);
         std::ranges::reverse(ended);
-        return reduced(g, log_sum(ended.size() == 1 ? alpha : concat(ended, 0)) - score, 1);
+        return reduced(g, log_sum(ended.size() == 1 ? alpha : concat(ended, 0), 1) - score, 1);
     }
 
 private:
     static Var item(const Var& x, const Var& t) { return call<"catena.select_item">({x, t}); }
-    static Var log_sum(const Var& x) {
-        return call<"catena.logsumexp">({x}, {set("axis", Ints(IntList{1}))});
-    }
 };
 
 struct ArgmaxCrf1d {

@@ -16,6 +16,10 @@ inline Var reduced(const auto& g, const Var& loss, std::size_t i) {
     return in_dtype(g.template attr<"reduce">() == "no" ? loss : mean(loss), g.x(i).dtype());
 }
 
+inline Var log_sum(const Var& x, std::int64_t axis) {
+    return call<"catena.logsumexp">({x}, {set("axis", Ints(IntList{axis}))});
+}
+
 // Compositions make calls for each step.
 inline void check_steps(const auto& g, const char* what, std::int64_t steps) {
     constexpr std::int64_t most = 1 << 16;

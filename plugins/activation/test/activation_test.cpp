@@ -85,8 +85,9 @@ TEST_CASE("a NaN does not vanish in a gradient") {
     // With slopes of 0, these functions are relu.
     by_both("catena.leaky_relu", {x}, 0, as_relu, {set("slope", 0.0)});
     const Array w = Array::from<float>({0}, {});
-    by_both("catena.prelu", {x, w}, 0, as_relu);
-    by_both("catena.prelu", {x, w}, 1, [](const Array& gw) { CHECK(std::isnan(gw.at(0))); });
+    by_both("catena.broadcast_prelu", {x, w}, 0, as_relu);
+    by_both("catena.broadcast_prelu", {x, w}, 1,
+            [](const Array& gw) { CHECK(std::isnan(gw.at(0))); });
 }
 
 TEST_CASE("log_softmax") {
@@ -181,7 +182,7 @@ TEST_CASE("prelu") {
     CHECK(y[0].at(2) == 3);
     CHECK(std::isnan(y[0].at(3)));
     const auto gx =
-        world().backward("catena.prelu", {x, w}, y, {Array::from<float>({1, 1, 1, 1}, {1, 4})});
+        world().gradient("catena.prelu", {x, w}, y, {Array::from<float>({1, 1, 1, 1}, {1, 4})});
     CHECK(gx[0].at(0) == 1.5);
     CHECK(gx[0].at(1) == 1);  // at 0
     const auto message = [](const Dims& shape, const Dims& slopes) -> std::string {
@@ -202,22 +203,22 @@ TEST_CASE("prelu") {
 }
 
 TEST_CASE("prelu: the slopes' gradient over many elements") {
-    for (const Dims& slopes : {Dims{}, Dims{33}, Dims{33, 70}}) {
+    for (const Dims& slopes : {Dims{}, Dims{33, 1}, Dims{33, 70}}) {
         const Array x = Array::random<float>({60, 33, 70}, 1);
         const Array w = Array::random<float>(slopes, 2);
         const Array gy = Array::random<float>(x.shape(), 3);
-        const auto y = world().forward("catena.prelu", {x, w});
+        const auto y = world().forward("catena.broadcast_prelu", {x, w});
         std::vector<double> sum(static_cast<std::size_t>(w.size()), 0.0);
         for (std::int64_t i = 0; i < x.size(); ++i) {
-            const std::int64_t k = slopes.size() == 2 ? i % 2310 : slopes.empty() ? 0 : i / 70 % 33;
+            const std::int64_t k = w.size() == 1 ? 0 : w.size() == 33 ? i / 70 % 33 : i % 2310;
             if (x.at(i) < 0) sum[static_cast<std::size_t>(k)] += gy.at(i) * x.at(i);
         }
         Options options;
         options.targets = 2;
-        const auto gw = world().backward("catena.prelu", {x, w}, y, {gy}, {}, options);
+        const auto gw = world().backward("catena.broadcast_prelu", {x, w}, y, {gy}, {}, options);
         CHECK(compare(gw[1], Array::from<double>(sum, slopes), {1e-5, 1e-4}) == "");
         options.threads = 3;
-        CHECK(world().backward("catena.prelu", {x, w}, y, {gy}, {}, options) == gw);
+        CHECK(world().backward("catena.broadcast_prelu", {x, w}, y, {gy}, {}, options) == gw);
     }
 }
 

@@ -193,5 +193,4 @@ TEST_CASE("no walk over images without pixels") {
     CHECK(shape("catena.batch_normalization", {none, gamma, gamma}) == none.shape());
     CHECK(shape("catena.local_response_normalization", {none}) == none.shape());
     CHECK(shape("catena.local_response_normalization", {no_channels}) == no_channels.shape());
-    CHECK(shape("catena.channel_window_sum", {no_channels}) == no_channels.shape());
 }

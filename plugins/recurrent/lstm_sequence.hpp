@@ -65,114 +65,6 @@ private:
     std::int64_t total_ = 0;
 };
 
-// The type in which gradients of cells are accumulated over the steps.
-template <class T>
-using LstmSum = std::conditional_t<sizeof(T) < sizeof(float), float, T>;
-
-// The cells of a step. A null input counts as zeros; a null result is not wanted.
-template <class T>
-struct LstmStep {
-    std::int64_t rows, units;
-    const T* x;           // a, i, f, o
-    const T* from_state;  // added to x; may be the memory of `gates`
-    const T* c_prev;
-    T* gates;  // activated
-    T* c;
-    T* h;
-};
-template <class T>
-struct LstmStepGradient {
-    std::int64_t rows, units;
-    std::int64_t rows_after;  // rows for which the next step has left gradients
-    const T* gates;
-    const T* c;
-    const T* c_prev;
-    const T* h_prev;
-    const T* gh;  // gradients of this step's outputs
-    const T* gc;
-    const T* gh_after;
-    LstmSum<T>* carried;  // gradient of c: from the next step, then for the previous one
-    T* of_gates;
-    T* kept;  // receives a copy of h_prev
-    T* gc0;   // gradient of c0, in the first step
-    std::int64_t add_gc0;
-};
-
-// The operations of a step on a device; overloaded for CUDA.
-template <class T>
-CATENA_KERNEL void run_step(const auto& call, const LstmStep<T>& s) {
-    LstmLayout(s.rows, s.units)
-        .for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
-            LstmRun<T> gates;
-            LstmRun<T> more;
-            T prev[LstmRun<T>::most];
-            gates.load(s.x + q, 1, n);
-            if (s.from_state != nullptr) {
-                more.load(s.from_state + q, 1, n);
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k) {
-                    const LstmGates<T> v = gates[k], w = more[k];
-                    gates.set(k, {v.a + w.a, v.i + w.i, v.f + w.f, v.o + w.o});
-                }
-            }
-            LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
-            T* const c = s.c + p;
-            T* const h = s.h + p;
-            CATENA_LOOP
-            for (std::int64_t k = 0; k < n; ++k) {
-                const LstmGates<T> v = gates[k].activated();
-                const T cell = v.cell(prev[k]);
-                gates.set(k, v);
-                c[k] = cell;
-                h[k] = v.hidden(math::tanh(cell));
-            }
-            gates.store(s.gates + q, 1, n, false);
-        });
-}
-template <class T>
-CATENA_KERNEL void run_step(const auto& call, const LstmStepGradient<T>& s) {
-    const std::int64_t cells_after = s.rows_after * s.units;
-    LstmLayout(s.rows, s.units)
-        .for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
-            const bool handed = p < cells_after;  // the same for a whole run, which is in one row
-            LstmRun<T> gates;
-            T prev[LstmRun<T>::most];
-            T gh[LstmRun<T>::most], gh_after[LstmRun<T>::most];
-            T gc[LstmRun<T>::most], gc_after[LstmRun<T>::most];
-            gates.load(s.gates + q, 1, n);
-            LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
-            LstmRun<T>::get(gh, s.gh == nullptr ? nullptr : s.gh + p, n);
-            LstmRun<T>::get(gc, s.gc == nullptr ? nullptr : s.gc + p, n);
-            LstmRun<T>::get(gh_after, handed ? s.gh_after + p : nullptr, n);
-            LstmRun<T>::get(gc_after, handed ? s.carried + p : nullptr, n);
-            const T* const c = s.c + p;
-            CATENA_LOOP
-            for (std::int64_t k = 0; k < n; ++k) {
-                const LstmGates<T> v = gates[k];
-                const T t = math::tanh(c[k]);
-                const T of_h = gh[k] + gh_after[k];
-                const T g = v.of_cell(gc[k] + gc_after[k], of_h, t);
-                gates.set(k, v.gradient(g, of_h, t, prev[k]));
-                gc[k] = g * v.f;
-            }
-            gates.store(s.of_gates + q, 1, n, false);
-            if (s.kept != nullptr)
-                LstmRun<T>::get(s.kept + p, s.h_prev == nullptr ? nullptr : s.h_prev + p, n);
-            if (s.gc0 != nullptr) LstmRun<T>::put(s.gc0 + p, gc, n, s.add_gc0 != 0);
-            else if (s.carried != nullptr) LstmRun<T>::put(s.carried + p, gc, n, false);
-        });
-}
-template <class T>
-CATENA_KERNEL void add_elements(const auto& call, const T* from, Tensor<T> to) {
-    call.parallel(to.size(), 1, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-        LstmRun<T>::put(to.data + begin, from + begin, end - begin, true);
-    });
-}
-template <class T>
-CATENA_KERNEL void zero_elements(const auto&, Tensor<T> to) {
-    std::fill_n(to.data, to.size(), T(0));
-}
-
 struct LstmSequence {
     static constexpr auto about =
         describe(
@@ -364,8 +256,9 @@ struct LstmSequence {
                             gh_prev, s.is_first() && call.adds(2));
         });
         if (steps.count() == 0) {
-            if (gh0 && !call.adds(2)) zero_elements(call, gh0);
-            if (gc0 && !call.adds(3)) zero_elements(call, gc0);
+            const T* const zeros = nullptr;
+            if (gh0) put_elements(call, zeros, gh0, call.adds(2));
+            if (gc0) put_elements(call, zeros, gc0, call.adds(3));
         }
         if (gw) {  // states before each step: in `states`, or in h, one step before the gates
             const std::int64_t first = to.states != nullptr ? 0 : steps.most();
@@ -373,7 +266,7 @@ struct LstmSequence {
             multiply<T>(call, {to.of_gates + first * 4 * units, rows, 4 * units, true},
                         {to.states != nullptr ? to.states : h, rows, units}, gw.data, call.adds(1));
         }
-        if (gx && to.of_gates != gx.data) add_elements(call, to.of_gates, gx);
+        if (gx && to.of_gates != gx.data) put_elements(call, to.of_gates, gx, true);
     }
 
 private:
@@ -402,7 +295,7 @@ private:
         }
         CATENA_KERNEL void finish(const auto& call, std::size_t i) const {
             const T* const from[] = {h, c, gates};
-            if (call.adds(i)) add_elements(call, from[i], call.template y<T>(i));
+            if (call.adds(i)) put_elements(call, from[i], call.template y<T>(i), true);
         }
         T *h, *c, *gates;
         std::int64_t bytes;

@@ -51,7 +51,7 @@ struct Lstm {
         if (g.wants(0) && at.rows == at.batch) g.gx(0, gx.c_prev);
         else if (g.wants(0)) {
             const Var beyond = or_zeros(rows_of(g.gy(0), at.rows, at.batch), g.x(1), at.beyond());
-            g.gx(0, call<"catena.concat">({gx.c_prev, beyond}, {set("axis", 0)}));
+            g.gx(0, concat({gx.c_prev, beyond}, 0));
         }
         if (g.wants(1)) g.gx(1, gx.x);
     }

@@ -76,8 +76,7 @@ struct LstmRun {
 
 // rows_of(): rows [from, to) of x; a constant is returned as is. or_zeros(): zeros for a constant.
 inline Var rows_of(const Var& x, std::int64_t from, std::int64_t to) {
-    if (x.is_constant()) return x;
-    return call<"catena.get_item">({x}, {set("begin", Ints(&from, 1)), set("end", Ints(&to, 1))});
+    return x.is_constant() ? x : slice(x, 0, from, to);
 }
 inline Var zeros_like(const Var& like, Shape shape) {
     return broadcast_to(scalar_like(like, 0), shape);
@@ -110,16 +109,11 @@ struct LstmLayout {
         parallel<Call::isa>(call.context(), lines * pieces, 16 * std::min(line, most), run);
     }
 
-    struct Extents {
-        operator IntList() const { return Ints(values, ndim); }  // NOLINT: is a shape
-        std::int64_t values[CATENA_MAX_NDIM + 1];
-        std::size_t ndim;
-    };
-    Extents gates() const { return with({rows, units, 4}); }
-    Extents gate() const { return with({rows, units, 1}); }
-    Extents cells() const { return with({rows, units}); }
-    Extents all_gates() const { return with({rows, 4 * units}); }
-    Extents beyond() const { return with({batch - rows, units}); }
+    List gates() const { return with({rows, units, 4}); }
+    List gate() const { return with({rows, units, 1}); }
+    List cells() const { return with({rows, units}); }
+    List all_gates() const { return with({rows, 4 * units}); }
+    List beyond() const { return with({batch - rows, units}); }
     Var own(const Var& c) const { return rows == batch ? c : rows_of(c, 0, rows); }
 
     Shape trailing;
@@ -129,12 +123,9 @@ struct LstmLayout {
     std::int64_t inner;
 
 private:
-    Extents with(std::initializer_list<std::int64_t> head) const {
-        Extents e;
-        std::int64_t* const end = std::copy(head.begin(), head.end(), e.values);
-        std::copy(trailing.begin(), trailing.end(), end);
-        e.ndim = head.size() + trailing.size();
-        return e;
+    List with(List extents) const {
+        extents.insert(extents.end(), trailing.begin(), trailing.end());
+        return extents;
     }
 };
 
@@ -262,11 +253,7 @@ LstmGradients lstm_gradients(const auto& at, const Var& c_prev, const Var& x, co
     // Views x as (N, units, 4, ...): each gate is a slice of it.
     const Var apart = reshape(x, at.gates());
     const auto gate = [&](std::int64_t k) {
-        const std::int64_t begin[] = {0, 0, k};
-        const std::int64_t end[] = {at.rows, at.units, k + 1};
-        const Var slice =
-            call<"catena.get_item">({apart}, {set("begin", Ints(begin)), set("end", Ints(end))});
-        return reshape(slice, at.cells());
+        return reshape(slice(apart, 2, k, k + 1), at.cells());
     };
     const LstmGates<Var> v = LstmGates<Var>{gate(0), gate(1), gate(2), gate(3)}.activated();
     const Var t = math::tanh(c);
@@ -278,9 +265,8 @@ LstmGradients lstm_gradients(const auto& at, const Var& c_prev, const Var& x, co
         const auto part = [&](const Var& of_gate) {
             return reshape(or_zeros(of_gate, v.f, at.cells()), at.gate());
         };
-        result.x = reshape(call<"catena.concat">({part(of.a), part(of.i), part(of.f), part(of.o)},
-                                                 {set("axis", 2)}),
-                           at.all_gates());
+        result.x =
+            reshape(concat({part(of.a), part(of.i), part(of.f), part(of.o)}, 2), at.all_gates());
     }
     return result;
 }

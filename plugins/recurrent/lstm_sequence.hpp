@@ -154,7 +154,7 @@ struct LstmSequence {
         const auto padded = [&](const Var& v, std::int64_t from, std::int64_t n) {
             if (v.is_constant() || from == n) return v;
             const std::int64_t shape[] = {n - from, units};
-            return call<"catena.concat">({v, zeros_like(v, shape)}, {set("axis", 0)});
+            return concat({v, zeros_like(v, shape)}, 0);
         };
         Var gh(0), gc(0);
         std::vector<Var> gates(static_cast<std::size_t>(steps.count()));
@@ -274,8 +274,7 @@ private:
     static Var joined(std::span<const Var> parts) {
         if (parts.size() == 1) return parts[0];
         const std::size_t half = parts.size() / 2;
-        return call<"catena.concat">({joined(parts.first(half)), joined(parts.subspan(half))},
-                                     {set("axis", 0)});
+        return concat({joined(parts.first(half)), joined(parts.subspan(half))}, 0);
     }
     static Steps steps_of(const auto& call, Shape x) {
         return Steps(x, call.template attr<"rows">());

@@ -18,17 +18,10 @@ bool has_root(std::int32_t kind) {
     return kind == CATENA_OP_REDUCE || kind == CATENA_OP_BCAST || kind == CATENA_OP_GATHER ||
            kind == CATENA_OP_SCATTER;
 }
-// Whether reduce_into() knows the dtype.
-bool is_number(catena_dtype dtype) {
-    const unsigned bits = dtype.bits;
-    switch (dtype.code) {
-        case CATENA_CODE_INT:
-        case CATENA_CODE_UINT: return bits == 8 || bits == 16 || bits == 32 || bits == 64;
-        case CATENA_CODE_FLOAT: return bits == 16 || bits == 32 || bits == 64;
-        case CATENA_CODE_BFLOAT: return bits == 16;
-        default: return dtype.code == CATENA_CODE_BOOL && bits == 8;
-    }
-}
+// The types that reduce_into() knows.
+using Reduced =
+    Row<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+        std::uint32_t, std::uint64_t, Float16, BFloat16, float, double, bool>;
 
 // The ranks that have memory and pieces on each side.
 struct Sides {
@@ -115,7 +108,7 @@ void check_operation(const catena_operation& o, const catena_comm_info& info) {
         if (o.dtype.code == CATENA_CODE_BOOL && !orders)
             refuse(o, name_of_reduction(o.reduction), "min or max of bool", text_of(o.dtype),
                    CATENA_E_DTYPE);
-        if (!is_number(o.dtype))
+        if (index_in(Reduced(), o.dtype) < 0)
             refuse(o, "dtype", "a number of 8 to 64 bits", text_of(o.dtype), CATENA_E_DTYPE);
     }
     const Sides sides = sides_of(o, info);
@@ -228,26 +221,12 @@ std::string failure(const catena_comm_info& info, const catena_operation& o,
 
 namespace {
 
-// Calls body(T()) for the type of the elements; halves are T = Float16 and BFloat16.
+// Calls body(T()) for the type of the elements; bool is uint8.
 template <class Body>
-void with_type(catena_dtype dtype, const Body& body) {
-    const auto integer = [&](auto one, auto two, auto four, auto eight) {
-        switch (dtype.bits) {
-            case 8: return body(one);
-            case 16: return body(two);
-            case 32: return body(four);
-            default: return body(eight);
-        }
-    };
-    switch (dtype.code) {
-        case CATENA_CODE_INT:
-            return integer(std::int8_t(), std::int16_t(), std::int32_t(), std::int64_t());
-        case CATENA_CODE_FLOAT:
-            if (dtype.bits == 16) return body(Float16());
-            return dtype.bits == 32 ? body(float()) : body(double());
-        case CATENA_CODE_BFLOAT: return body(BFloat16());
-        default: return integer(std::uint8_t(), std::uint16_t(), std::uint32_t(), std::uint64_t());
-    }
+void with_numbers(catena_dtype dtype, const Body& body) {
+    with_type(Reduced(), index_in(Reduced(), dtype), [&]<class T>(T) {
+        body(std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>());
+    });
 }
 
 // Integers wrap around, as in NumPy: they are added and multiplied without a sign.
@@ -309,7 +288,7 @@ void as_floats(Half* data, std::uint64_t n, const Body& body) {
 
 void reduce_into(void* into, const void* from, std::uint64_t n, catena_dtype dtype,
                  std::int32_t reduction) {
-    with_type(dtype, [&]<class T>(T) {
+    with_numbers(dtype, [&]<class T>(T) {
         T* const a = static_cast<T*>(into);
         const T* const b = static_cast<const T*>(from);
         if constexpr (is_half_type<T>)
@@ -323,7 +302,7 @@ void reduce_into(void* into, const void* from, std::uint64_t n, catena_dtype dty
 }
 
 void divide(void* data, std::uint64_t n, catena_dtype dtype, std::int32_t ranks) {
-    with_type(dtype, [&]<class T>(T) {
+    with_numbers(dtype, [&]<class T>(T) {
         T* const x = static_cast<T*>(data);
         const auto divide_all = [&](auto* numbers, std::uint64_t, std::size_t m) {
             const auto by = static_cast<std::remove_pointer_t<decltype(numbers)>>(ranks);

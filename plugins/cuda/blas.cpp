@@ -99,12 +99,6 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
 
 }  // namespace
 
-const catena_blas blas_table = {
-    .struct_size = sizeof(catena_blas),
-    .reserved = 0,
-    .name = "cublas",
-    .supports = supports,
-    .gemm = run,
-};
+const catena_blas blas_table = catena::plugin::blas_of("cublas", supports, run);
 
 }  // namespace catena_cuda

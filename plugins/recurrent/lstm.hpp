@@ -44,16 +44,12 @@ struct Lstm {
         s.y(1, Shape(h, c.size()));
     }
 
-    static void gradient(const auto& g) {
-        const LstmLayout at(g.x_shape(0), g.x_shape(1));
-        const LstmGradients gx = lstm_gradients(at, at.own(g.x(0)), g.x(1), at.own(g.y(0)),
-                                                at.own(g.gy(0)), g.gy(1), g.wants(0), g.wants(1));
-        if (g.wants(0) && at.rows == at.batch) g.gx(0, gx.c_prev);
-        else if (g.wants(0)) {
-            const Var beyond = or_zeros(rows_of(g.gy(0), at.rows, at.batch), g.x(1), at.beyond());
-            g.gx(0, concat({gx.c_prev, beyond}, 0));
-        }
-        if (g.wants(1)) g.gx(1, gx.x);
+    static std::array<Var, 2> compose(const auto& g) {
+        const Var c_prev = g.x(0), x = g.x(1);
+        const std::int64_t rows = x.dim(0);
+        const LstmGates<Var> v = gates_in(x).activated();
+        const Var c = v.cell(slice(c_prev, 0, 0, rows)), h = v.hidden(math::tanh(c));
+        return {rows < c_prev.dim(0) ? concat({c, slice(c_prev, 0, rows)}, 0) : c, h};
     }
 
     template <class T>

@@ -74,23 +74,23 @@ struct LstmRun {
     T gate[4][most];  // a, i, f, o
 };
 
-// rows_of(): rows [from, to) of x; a constant is returned as is. or_zeros(): zeros for a constant.
-inline Var rows_of(const Var& x, std::int64_t from, std::int64_t to) {
-    return x.is_constant() ? x : slice(x, 0, from, to);
-}
-inline Var zeros_like(const Var& like, Shape shape) {
-    return broadcast_to(scalar_like(like, 0), shape);
-}
-inline Var or_zeros(const Var& v, const Var& like, const IntList& shape) {
-    return v.is_constant() ? zeros_like(like, shape) : v;
+// The gates' inputs in x (N, 4 units, ...). A template, so that nvcc does not instantiate it: CUDA
+// sources do not compose Vars.
+LstmGates<Var> gates_in(const auto& x) {
+    List cells = list_of(x.meta().shape());
+    cells[1] /= 4;
+    List gates = cells;
+    gates.insert(gates.begin() + 2, 4);
+    const Var apart = reshape(x, gates);
+    const auto gate = [&](std::int64_t k) { return reshape(slice(apart, 2, k, k + 1), cells); };
+    return {gate(0), gate(1), gate(2), gate(3)};
 }
 
 // Cells (N, units, ...) and their gates (N, 4 units, ...).
 struct LstmLayout {
-    LstmLayout(Shape c, Shape x)
-        : trailing(c.subspan(2)), batch(c[0]), rows(x[0]), units(c[1]), inner(size_of(trailing)) {}
-    LstmLayout(std::int64_t n, std::int64_t n_units, std::int64_t n_inner = 1)
-        : batch(n), rows(n), units(n_units), inner(n_inner) {}
+    LstmLayout(Shape c, Shape x) : rows(x[0]), units(c[1]), inner(size_of(c.subspan(2))) {}
+    LstmLayout(std::int64_t n, std::int64_t n_units, std::int64_t n_inner)
+        : rows(n), units(n_units), inner(n_inner) {}
     // Calls body(p, q, n), in parallel, for runs of n cells from cell p on, with gates from x[q] on.
     template <class Call, class Body>
     void for_each_run(const Call& call, const Body& body) const {
@@ -109,24 +109,9 @@ struct LstmLayout {
         parallel<Call::isa>(call.context(), lines * pieces, 16 * std::min(line, most), run);
     }
 
-    List gates() const { return with({rows, units, 4}); }
-    List gate() const { return with({rows, units, 1}); }
-    List cells() const { return with({rows, units}); }
-    List all_gates() const { return with({rows, 4 * units}); }
-    List beyond() const { return with({batch - rows, units}); }
-    Var own(const Var& c) const { return rows == batch ? c : rows_of(c, 0, rows); }
-
-    Shape trailing;
-    std::int64_t batch;
     std::int64_t rows;  // of x
     std::int64_t units;
     std::int64_t inner;
-
-private:
-    List with(List extents) const {
-        extents.insert(extents.end(), trailing.begin(), trailing.end());
-        return extents;
-    }
 };
 
 // The type in which gradients of cells are accumulated over the steps.
@@ -241,34 +226,6 @@ CATENA_KERNEL void put_elements(const auto& call, const T* from, Tensor<T> to, b
         if (from != nullptr) LstmRun<T>::put(to.data + begin, from + begin, n, add);
         else if (!add) std::fill_n(to.data + begin, n, T(0));
     });
-}
-
-// Gradients for the rows of x. c_prev, gc and gh may be the constant 0; unwanted results are 0.
-struct LstmGradients {
-    Var c_prev, x;
-};
-// A template, so that nvcc does not instantiate it: CUDA sources do not compose Vars.
-LstmGradients lstm_gradients(const auto& at, const Var& c_prev, const Var& x, const Var& c,
-                             const Var& gc, const Var& gh, bool wants_c_prev, bool wants_x) {
-    // Views x as (N, units, 4, ...): each gate is a slice of it.
-    const Var apart = reshape(x, at.gates());
-    const auto gate = [&](std::int64_t k) {
-        return reshape(slice(apart, 2, k, k + 1), at.cells());
-    };
-    const LstmGates<Var> v = LstmGates<Var>{gate(0), gate(1), gate(2), gate(3)}.activated();
-    const Var t = math::tanh(c);
-    const Var g = v.of_cell(gc, gh, t);
-    LstmGradients result;
-    if (wants_c_prev) result.c_prev = or_zeros(g * v.f, v.f, at.cells());
-    if (wants_x) {
-        const LstmGates<Var> of = v.gradient(g, gh, t, c_prev);
-        const auto part = [&](const Var& of_gate) {
-            return reshape(or_zeros(of_gate, v.f, at.cells()), at.gate());
-        };
-        result.x =
-            reshape(concat({part(of.a), part(of.i), part(of.f), part(of.o)}, 2), at.all_gates());
-    }
-    return result;
 }
 
 }  // namespace catena::plugins

@@ -136,52 +136,29 @@ struct LstmSequence {
         s.y(2, x);
     }
 
-    // Composes the gradient of host functions, in the steps of the kernel.
-    static void gradient(const auto& g) {
-        const Steps steps = steps_of(g, g.x_shape(0));
-        if (steps.count() == 0) return;
-        const std::int64_t units = g.x_shape(1)[1];
-        const auto flat = [&](const Var& v, std::int64_t width) {
-            return v.is_constant() ? v : reshape(v, {steps.total(), width});
-        };
-        const Var x = flat(g.x(0), 4 * units);
+    // In the steps of the kernel.
+    static std::array<Var, 3> compose(const auto& g) {
+        const Meta x = g.x_meta(0);
+        const Steps steps = steps_of(g, x.shape());
         const Var w = g.x(1);
-        const Var h = flat(g.y(0), units);
-        const Var c = flat(g.y(1), units);
-        const Var of_h = flat(g.gy(0), units);
-        const Var of_c = flat(g.gy(1), units);
-        // Pads the gradient that a later, smaller step leaves with zeros to n rows.
-        const auto padded = [&](const Var& v, std::int64_t from, std::int64_t n) {
-            if (v.is_constant() || from == n) return v;
-            const std::int64_t shape[] = {n - from, units};
-            return concat({v, zeros_like(v, shape)}, 0);
-        };
-        Var gh(0), gc(0);
-        std::vector<Var> gates(static_cast<std::size_t>(steps.count()));
-        std::vector<Var> states(gates.size());  // the state before each step
-        steps.for_each_back([&](const Steps::Step& s) {
-            const auto own = [&](const Var& v) { return rows_of(v, s.first, s.first + s.rows); };
-            const auto prev = [&](const Var& all, const Var& first) {
-                return s.is_first() ? first : rows_of(all, s.before, s.before + s.rows);
-            };
-            Var& state = states[static_cast<std::size_t>(s.index)] = prev(h, g.x(2));
-            Var reached = own(x);
-            if (!state.is_constant()) reached = reached + matmul(state, w, false, true);
-            const LstmGradients of = lstm_gradients(
-                LstmLayout(s.rows, units), prev(c, g.x(3)), reached, own(c),
-                own(of_c) + padded(gc, s.after, s.rows), own(of_h) + padded(gh, s.after, s.rows),
-                !s.is_first() || g.wants(3), true);
-            gates[static_cast<std::size_t>(s.index)] = of.x;
-            gc = of.c_prev;
-            gh = !s.is_first() || g.wants(2) ? matmul(of.x, w) : Var(0);
+        List shape = list_of(x.shape());
+        shape.back() = w.dim(1);
+        if (steps.count() == 0)
+            return {full(shape, 0, x.dtype), full(shape, 0, x.dtype), full(x.shape(), 0, x.dtype)};
+        const Var all = reshape(g.x(0), {steps.total(), 4 * w.dim(1)});
+        std::vector<Var> hs, cs, gates;
+        Var h = g.x(2), c = g.x(3);
+        steps.for_each([&](const Steps::Step& s) {
+            Var reached = slice(all, 0, s.first, s.first + s.rows);
+            if (!h.is_missing()) reached = reached + matmul(slice(h, 0, 0, s.rows), w, false, true);
+            const LstmGates<Var> v = gates_in(reached).activated();
+            c = c.is_missing() ? v.a * v.i : v.cell(slice(c, 0, 0, s.rows));
+            h = v.hidden(math::tanh(c));
+            hs.push_back(h), cs.push_back(c);
+            gates.push_back(reshape(stack({v.a, v.i, v.f, v.o}, 2), {s.rows, 4 * w.dim(1)}));
         });
-        if (g.wants(0)) g.gx(0, reshape(joined(gates), g.x_shape(0)));
-        if (g.wants(2)) g.gx(2, gh);
-        if (g.wants(3)) g.gx(3, gc);
-        const std::size_t first = states[0].is_constant() ? 1 : 0;
-        if (g.wants(1) && first < gates.size())
-            g.gx(1, matmul(joined(std::span(gates).subspan(first)),
-                           joined(std::span(states).subspan(first)), true, false));
+        return {reshape(joined(hs), shape), reshape(joined(cs), shape),
+                reshape(joined(gates), x.shape())};
     }
 
     template <class T>

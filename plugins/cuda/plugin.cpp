@@ -84,8 +84,8 @@ catena_status init(const catena_host*, catena_ctx* ctx) {
     });
 }
 
-constexpr catena_plugin plugin = catena::plugin::table_of(
-    {.kernels = {}, .backends = backends, .extensions = extensions, .init = init});
+constexpr catena_plugin plugin =
+    catena::plugin::table_of({.backends = backends, .extensions = extensions, .init = init});
 
 }  // namespace
 

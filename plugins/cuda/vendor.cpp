@@ -23,12 +23,12 @@ struct Kind {
     const char* soname;
     const char* variable;
     std::string Settings::*path;
-    const char* version;  // size_t f(), int f(property, int*) or int f(int*, int*)
-    const char* create;   // NULL: it has no handles
-    const char* destroy;
-    const char* set_stream;
-    const char* error_name;  // const char* f(status)
-    int no_memory[2];        // statuses that mean out of memory
+    const char* version;           // size_t f(), int f(property, int*) or int f(int*, int*)
+    const char* create = nullptr;  // NULL: it has no handles
+    const char* destroy = nullptr;
+    const char* set_stream = nullptr;
+    const char* error_name = nullptr;  // const char* f(status)
+    int no_memory[2] = {};             // statuses that mean out of memory
 };
 
 constexpr int cuda_major = CUDART_VERSION / 1000;
@@ -56,16 +56,8 @@ constexpr Kind kinds[] = {
      "cudnnSetStream",
      "cudnnGetErrorString",
      {4003, 4004}},
-    {"nvrtc",
-     is_13 ? "libnvrtc.so.13" : "libnvrtc.so.12",
-     "CATENA_NVRTC",
-     &Settings::nvrtc,
-     "nvrtcVersion",
-     nullptr,
-     nullptr,
-     nullptr,
-     nullptr,
-     {}},
+    {"nvrtc", is_13 ? "libnvrtc.so.13" : "libnvrtc.so.12", "CATENA_NVRTC", &Settings::nvrtc,
+     "nvrtcVersion"},
 };
 constexpr int n_kinds = sizeof kinds / sizeof kinds[0];
 

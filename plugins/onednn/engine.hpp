@@ -3,7 +3,7 @@
 
 #include <csignal>
 #include <cstdint>
-#include <span>
+#include <vector>
 #include <unordered_map>
 
 #include <oneapi/dnnl/dnnl.hpp>

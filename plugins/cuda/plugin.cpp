@@ -80,7 +80,6 @@ catena_status init(const catena_host*, catena_ctx* ctx) {
     return guarded(ctx, "init", [] {
         current_settings() = {variable("CATENA_CUBLAS"), variable("CATENA_CUDNN_LIBRARY"),
                               variable("CATENA_NVRTC"), variable("CATENA_CUDA_TF32") == "1"};
-        return CATENA_OK;
     });
 }
 

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <mutex>
 

@@ -1,6 +1,5 @@
 // SEND and RECV. The thread of the receiving rank copies; that of either rank notices timeouts.
 #include <algorithm>
-#include <cstring>
 
 #include "team.hpp"
 

@@ -1,7 +1,6 @@
 // threads.catena: its groups, and the table.
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include <catena/plugin/communicator.hpp>
 

@@ -146,12 +146,10 @@ void State::check_members() {
 void State::check_deadlines(Clock::time_point now) {
     if (late_ && late_->finished) late_.reset();
     if (late_) {
-        const bool collective = late_->collective();
-        bool all = true;
-        for (std::size_t r = 0; r < peers_.size(); ++r)
-            if (static_cast<int>(r) != info.rank &&
-                (collective || static_cast<int>(r) == late_->o.peer))
-                all = all && peers_[r].answered;
+        const bool all = all_others([&](std::size_t r) {
+            const bool needed = late_->collective() || static_cast<int>(r) == late_->o.peer;
+            return peers_[r].answered || !needed;
+        });
         if (all || now >= answers_until_) conclude();
         return;
     }
@@ -202,10 +200,8 @@ void State::close() {
 }
 
 bool State::over() const {
-    if (!closed_ || cause_ || busy() || !outgoing_.empty()) return false;
-    for (std::size_t r = 0; r < peers_.size(); ++r)
-        if (static_cast<int>(r) != info.rank && !peers_[r].closed) return false;
-    return true;
+    return closed_ && !cause_ && !busy() && outgoing_.empty() &&
+           all_others([&](std::size_t r) { return peers_[r].closed; });
 }
 
 void State::free() {
@@ -215,10 +211,8 @@ void State::free() {
 }
 
 bool State::member_ended() {
-    const std::vector<bool> gone = ended(members);
-    for (std::size_t r = 0; r < peers_.size(); ++r)
-        if (gone[r] && !peers_[r].closed) return true;
-    return false;
+    const std::vector<bool> gone = ended(members);  // not of this rank, which is not watched
+    return !all_others([&](std::size_t r) { return !gone[r] || peers_[r].closed; });
 }
 
 void State::report() {
@@ -227,9 +221,8 @@ void State::report() {
 
 bool State::reported() {
     const std::vector<bool> gone = ended(members);
-    for (std::size_t r = 0; r < peers_.size(); ++r)
-        if (static_cast<int>(r) != info.rank && !peers_[r].reported && !gone[r]) return false;
-    return outgoing_.empty();
+    return outgoing_.empty() &&
+           all_others([&](std::size_t r) { return peers_[r].reported || gone[r]; });
 }
 
 // Cancels running operations after a failure, so that MPI does not use the callers' memory. If that is

@@ -150,6 +150,11 @@ private:
         MPI_Request request;
     };
 
+    bool all_others(const auto& is) const {  // is(r) for all ranks but this one
+        for (std::size_t r = 0; r < peers_.size(); ++r)
+            if (static_cast<int>(r) != info.rank && !is(r)) return false;
+        return true;
+    }
     void fail(const Cause& cause, bool tell);
     void run_waiting();
     void listen();

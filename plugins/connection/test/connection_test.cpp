@@ -244,6 +244,15 @@ TEST_CASE("binary_hierarchical_softmax") {
     CHECK(sure[0].at(0) == 0);
     const auto wrong = world().forward(name, {far, labels({0}), steep}, two);
     CHECK(wrong[0].at(0) == doctest::Approx(1e7));
+    for (const double score : {-1e30, 1e30, HUGE_VAL, std::nan("")}) {
+        const auto loss = world()
+                              .forward(name,
+                                       {Array::from<float>({static_cast<float>(score)}, {1, 1}),
+                                        labels({0}), Array::from<float>({1}, {1, 1})},
+                                       two)[0]
+                              .at(0);
+        CHECK((std::isnan(score) ? std::isnan(loss) : loss == std::max(float(score), 0.0F)));
+    }
     const Array gy = Array::from<float>({1}, {});
     CHECK(world().gradient(name, {far, labels({0}), steep}, wrong, {gy}, two)[0].at(0) == 1e3);
     CHECK(world().gradient(name, {far, labels({1}), steep}, sure, {gy}, two)[0].at(0) == 0);

@@ -26,8 +26,15 @@ struct Lstm {
     static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
-        const Shape c = s.x(0);
-        const Shape x = s.x(1);
+        const Shape c = s.x(0), x = s.x(1);
+        check_shapes(s, c, x);
+        std::int64_t h[CATENA_MAX_NDIM];
+        std::copy(c.begin(), c.end(), h);
+        h[0] = x[0];
+        s.y(0, c);
+        s.y(1, Shape(h, c.size()));
+    }
+    static void check_shapes(const auto& s, Shape c, Shape x) {
         s.check_least_ndim(0, 2);
         if (x.size() != c.size() || x[1] != times(4, c[1]) || x[0] > c[0] ||
             !std::ranges::equal(x.subspan(2), c.subspan(2))) [[unlikely]] {
@@ -37,14 +44,11 @@ struct Lstm {
             s.check(x[0] <= c[0], "x.shape[0]", "at most c_prev's " + text_of(c[0]), x[0]);
             s.check(false, "x.shape[2:]", c.subspan(2), x.subspan(2));
         }
-        std::int64_t h[CATENA_MAX_NDIM];
-        std::copy(c.begin(), c.end(), h);
-        h[0] = x[0];
-        s.y(0, c);
-        s.y(1, Shape(h, c.size()));
     }
 
     static std::array<Var, 2> compose(const auto& g) {
+        const Meta cells = g.x_meta(0), gates = g.x_meta(1);
+        check_shapes(g, cells.shape(), gates.shape());
         const Var c_prev = g.x(0), x = g.x(1);
         const std::int64_t rows = x.dim(0);
         const LstmGates<Var> v = gates_in(x).activated();

@@ -99,8 +99,16 @@ struct LstmSequence {
     static constexpr bool any_half = false;  // products need the dtypes
 
     static void infer(const auto& s) {
-        const Shape x = s.x(0);
-        const Shape w = s.x(1);
+        const Shape x = s.x(0), w = s.x(1);
+        check_shapes(s, x, w);
+        std::int64_t shape[3];
+        std::copy(x.begin(), x.end(), shape);
+        shape[x.size() - 1] = w[1];
+        s.y(0, Shape(shape, x.size()));
+        s.y(1, Shape(shape, x.size()));
+        s.y(2, x);
+    }
+    static void check_shapes(const auto& s, Shape x, Shape w) {
         const Ints rows = s.template attr<"rows">();
         if (x.size() != (rows.empty() ? 3u : 2u)) [[unlikely]]
             s.check(false, "x.ndim", rows.empty() ? "3, or 2 with rows" : "2, for there are rows",
@@ -128,17 +136,12 @@ struct LstmSequence {
         const std::int64_t state[] = {rows.empty() ? x[1] : rows[0], w[1]};
         s.check_shape(2, state);
         s.check_shape(3, state);
-        std::int64_t shape[3];
-        std::copy(x.begin(), x.end(), shape);
-        shape[x.size() - 1] = w[1];
-        s.y(0, Shape(shape, x.size()));
-        s.y(1, Shape(shape, x.size()));
-        s.y(2, x);
     }
 
     // In the steps of the kernel.
     static std::array<Var, 3> compose(const auto& g) {
-        const Meta x = g.x_meta(0);
+        const Meta x = g.x_meta(0), w_meta = g.x_meta(1);
+        check_shapes(g, x.shape(), w_meta.shape());
         const Steps steps = steps_of(g, x.shape());
         const Var w = g.x(1);
         List shape = list_of(x.shape());

@@ -3,8 +3,8 @@
 
 #include <csignal>
 #include <cstdint>
-#include <vector>
 #include <unordered_map>
+#include <vector>
 
 #include <oneapi/dnnl/dnnl.hpp>
 

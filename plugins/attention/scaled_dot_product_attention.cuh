@@ -39,6 +39,18 @@ struct GradientMeans {
     C* mean;
 };
 
+// factor * the sums of rows of `from`, with the weights of queries and keys or, if of_scores, the
+// gradients of the scores. For each query, over keys, if by_query; else for each key.
+template <class T>
+struct AttentionSum {
+    std::int64_t by_query = 0, of_scores = 0;
+    const T* from = nullptr;
+    HeadStrides from_at = {}, to_at = {};
+    std::int64_t size = 0;  // columns
+    T* to = nullptr;
+    double factor = 1;
+    std::int64_t add = 0;
+};
 template <class T>
 struct AttentionOnDevice {
     using C = cuda::Compute<T>;
@@ -46,21 +58,13 @@ struct AttentionOnDevice {
     const T* q;
     const T* k;
     const T* v;
-    const T* gy;
     const std::int64_t* draws;
-    C* lse;
-    const C* mean;
-    C* lse_to;
-    // What a launch computes: factor * the sums of rows of `from`, with the weights of queries and
-    // keys or, if of_scores, the gradients of the scores. For each query, over keys, if by_query;
-    // else for each key.
-    std::int64_t by_query = 0, of_scores = 0;
-    const T* from = nullptr;
-    HeadStrides from_at = {}, to_at = {};
-    std::int64_t size = 0;  // columns
-    T* to = nullptr;
-    double ratio = 0, factor = 1;
-    std::int64_t add = 0;
+    double ratio;
+    const T* gy = nullptr;
+    C* lse = nullptr;
+    const C* mean = nullptr;
+    C* lse_to = nullptr;
+    AttentionSum<T> sum = {};  // that a launch computes; its add and to also serve other launches
 };
 
 template <class T>
@@ -170,7 +174,8 @@ public:
     __device__ __forceinline__ void sum(std::int64_t batch, std::int64_t head, std::int64_t first,
                                         std::int64_t left) const {
         const AttentionCase& a = x.a;
-        const bool by_query = x.by_query != 0, of_scores = x.of_scores != 0;
+        const AttentionSum<T>& of = x.sum;
+        const bool by_query = of.by_query != 0, of_scores = of.of_scores != 0;
         const int r = static_cast<int>(threadIdx.x) / 8, c = static_cast<int>(threadIdx.x) % 8;
         C sums[width / side][4] = {};  // of row r and the columns c + 8 i
         const auto add_tile = [&](std::int64_t h, std::int64_t query, std::int64_t key) {
@@ -182,15 +187,15 @@ public:
                 shared.weights.at[by_query ? t : s][by_query ? s : t] =
                     of_scores ? gradients[i / 2][i % 2] : weights[i / 2][i % 2];
             }
-            const T* const rows = x.from + batch * x.from_at.batch +
-                                  (by_query ? h / a.group : h) * x.from_at.head +
-                                  (by_query ? key : query) * x.from_at.row;
+            const T* const rows = of.from + batch * of.from_at.batch +
+                                  (by_query ? h / a.group : h) * of.from_at.head +
+                                  (by_query ? key : query) * of.from_at.row;
             CATENA_UNROLL
             for (int chunk = 0; chunk < width / side; ++chunk) {
-                if (left + chunk * side >= x.size) break;
+                if (left + chunk * side >= of.size) break;
                 __syncthreads();
-                load(shared.right, rows, x.from_at.row, by_query ? a.s - key : a.t - query,
-                     left + chunk * side, x.size);
+                load(shared.right, rows, of.from_at.row, by_query ? a.s - key : a.t - query,
+                     left + chunk * side, of.size);
                 __syncthreads();
                 for (int j = 0; j < side; ++j) {
                     const C w = shared.weights.at[r][j];
@@ -212,12 +217,12 @@ public:
         }
         if (first + r >= (by_query ? a.t : a.s)) return;
         T* const to =
-            x.to + batch * x.to_at.batch + head * x.to_at.head + (first + r) * x.to_at.row;
+            of.to + batch * of.to_at.batch + head * of.to_at.head + (first + r) * of.to_at.row;
         CATENA_UNROLL
         for (int i = 0; i < width / 8; ++i) {
             const std::int64_t at = left + c + 8 * i;
-            if (at < x.size)
-                cuda::store(to[at], x.add != 0, static_cast<C>(x.factor) * sums[i / 4][i % 4]);
+            if (at < of.size)
+                cuda::store(to[at], of.add != 0, static_cast<C>(of.factor) * sums[i / 4][i % 4]);
         }
     }
 
@@ -248,7 +253,7 @@ public:
             for (int l = r; l < (rows == 1 ? side : r + 1); ++l)
                 for (int m = c; m < (columns == 1 ? side : c + 1); ++m)
                     sum += shared.weights.at[l][m];
-            cuda::store(x.to[a.bias.at(batch, head, query + r, key + c)], x.add != 0, sum);
+            cuda::store(x.sum.to[a.bias.at(batch, head, query + r, key + c)], x.sum.add != 0, sum);
         }
     }
 
@@ -272,7 +277,7 @@ public:
             const std::int64_t at = (batch * a.h + head) * a.t + t;
             x.lse[at] = all.sum == C(0) ? std::numeric_limits<C>::infinity()
                                         : all.most + math::log(all.sum);
-            cuda::store(x.lse_to[at], x.add != 0, x.lse[at]);
+            cuda::store(x.lse_to[at], x.sum.add != 0, x.lse[at]);
         }
     }
 
@@ -299,7 +304,7 @@ __global__ void __launch_bounds__(cuda::block)
         block.of_bias(i / columns / rows / heads, i / columns / rows % heads,
                       i / columns % rows * side, i % columns * side);
     } else {
-        const bool by_query = step == AttentionStep::log_sum || x.by_query != 0;
+        const bool by_query = step == AttentionStep::log_sum || x.sum.by_query != 0;
         const std::int64_t heads = by_query ? a.h : a.hk;
         const std::int64_t each = ((by_query ? a.t : a.s) + side - 1) / side;
         const std::int64_t batch = i / each / heads, head = i / each % heads;
@@ -365,7 +370,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ScaledDotProductAttention>
              StoreDraws{draws, any ? 1 : 0, call.template y<std::int64_t>(2).data});
         x.lse = call.template scratch<Compute<T>>();
         x.lse_to = call.template y<Compute<T>>(1).data;
-        x.add = call.adds(1);
+        x.sum.add = call.adds(1);
         launch<T, AttentionStep::log_sum>(call, x, tiles(x.a.t) * x.a.h * x.a.b, 1);
         sum(call, x,
             {true, false, x.v, x.a.v, x.a.y, x.a.e, call.template y<T>(0).data, 1.0, call.adds(0)});
@@ -389,8 +394,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ScaledDotProductAttention>
             sum(call, x, {false, false, x.gy, a.y, a.v, a.e, gv.data, 1.0, call.adds(2)});
         if (call.wants(3)) {
             const auto gbias = call.template gx<T>(3);
-            x.to = gbias.data;
-            x.add = call.adds(3);
+            x.sum.to = gbias.data;
+            x.sum.add = call.adds(3);
             const auto extent = [&](std::size_t axis, std::int64_t n) {
                 return a.bias.step[axis] == 0 ? 1 : n;
             };
@@ -403,17 +408,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ScaledDotProductAttention>
     }
 
 private:
-    // A launch of sum(): see AttentionOnDevice.
-    template <class T>
-    struct Sum {
-        bool by_query, of_scores;
-        const T* from;
-        catena::plugins::HeadStrides from_at, to_at;
-        std::int64_t size;
-        T* to;
-        double factor;
-        bool add;
-    };
     static std::int64_t tiles(std::int64_t n) { return (n + 31) / 32; }
 
     template <class T>
@@ -422,11 +416,7 @@ private:
                 .q = call.template x<T>(0).data,
                 .k = call.template x<T>(1).data,
                 .v = call.template x<T>(2).data,
-                .gy = nullptr,
                 .draws = call.template y<std::int64_t>(2).data,
-                .lse = nullptr,
-                .mean = nullptr,
-                .lse_to = nullptr,
                 .ratio = call.template attr<"dropout">()};
     }
     template <class T, catena::plugins::AttentionStep step>
@@ -439,15 +429,14 @@ private:
     }
     template <class T>
     static void sum(const auto& call, catena::plugins::AttentionOnDevice<T> x,
-                    const std::type_identity_t<Sum<T>>& of) {
+                    const std::type_identity_t<catena::plugins::AttentionSum<T>>& of) {
         using namespace catena::plugins;
-        x.by_query = of.by_query, x.of_scores = of.of_scores;
-        x.from = of.from, x.from_at = of.from_at, x.to_at = of.to_at;
-        x.size = of.size, x.to = of.to, x.factor = of.factor, x.add = of.add;
+        x.sum = of;
         constexpr std::int64_t width = AttentionBlock<T>::width;
-        if (x.size > 0)
+        if (of.size > 0)
             launch<T, AttentionStep::sum>(
-                call, x, of.by_query ? tiles(x.a.t) * x.a.h * x.a.b : tiles(x.a.s) * x.a.hk * x.a.b,
-                (x.size + width - 1) / width);
+                call, x,
+                of.by_query != 0 ? tiles(x.a.t) * x.a.h * x.a.b : tiles(x.a.s) * x.a.hk * x.a.b,
+                (of.size + width - 1) / width);
     }
 };

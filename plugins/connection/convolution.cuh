@@ -144,21 +144,47 @@ void convolve(const cuda::Call<F>& call, const Convolution& all, const Convoluti
             cuda::each(queue, c.outputs * pixels, RowsOf<Stored>(c, stored(y), stored(rows)));
         if (product == filter) {
             gemm<T>(call.context(), call.raw(),
-                    {.transpose_b = true, .m = outputs, .n = taps, .k = pixels, .a = rows,
-                     .b = columns, .c = filters, .add = s.add || n > 0, .batch = c.groups,
-                     .step_a = y_step, .step_b = x_step, .step_c = w_step});
+                    {.transpose_b = true,
+                     .m = outputs,
+                     .n = taps,
+                     .k = pixels,
+                     .a = rows,
+                     .b = columns,
+                     .c = filters,
+                     .add = s.add || n > 0,
+                     .batch = c.groups,
+                     .step_a = y_step,
+                     .step_b = x_step,
+                     .step_c = w_step});
         } else if (product == forward) {
             gemm<T>(call.context(), call.raw(),
-                    {.m = outputs, .n = pixels, .k = taps, .a = filters, .b = columns, .c = rows,
-                     .add = false, .batch = c.groups, .step_a = w_step, .step_b = x_step,
+                    {.m = outputs,
+                     .n = pixels,
+                     .k = taps,
+                     .a = filters,
+                     .b = columns,
+                     .c = rows,
+                     .add = false,
+                     .batch = c.groups,
+                     .step_a = w_step,
+                     .step_b = x_step,
                      .step_c = y_step});
             cuda::each(queue, c.outputs * pixels,
                        RowsOf<Stored>(c, stored(rows), stored(bias), stored(y), s.add));
         } else {
             gemm<T>(call.context(), call.raw(),
-                    {.transpose_a = true, .m = taps, .n = pixels, .k = outputs, .a = filters,
-                     .b = rows, .c = columns, .add = false, .batch = c.groups, .step_a = w_step,
-                     .step_b = y_step, .step_c = x_step});
+                    {.transpose_a = true,
+                     .m = taps,
+                     .n = pixels,
+                     .k = outputs,
+                     .a = filters,
+                     .b = rows,
+                     .c = columns,
+                     .add = false,
+                     .batch = c.groups,
+                     .step_a = w_step,
+                     .step_b = y_step,
+                     .step_c = x_step});
             cuda::each(queue, c.n * c.x_image(),
                        ImagesOf<Stored>{c, stored(columns), stored(bias), stored(x), s.add});
         }

@@ -167,8 +167,7 @@ private:
                 const std::int64_t right = first_place(c_.width + skip);
                 const std::int64_t left = std::min(first_place(skip), right);
                 for (std::int64_t row = p.row; row < p.row + p.rows; ++row, column += c_.ow) {
-                    const std::int64_t y =
-                        row * c_.stride_y + tap / c_.kw * c_.dilate_y - c_.pad_y;
+                    const std::int64_t y = row * c_.stride_y + tap / c_.kw * c_.dilate_y - c_.pad_y;
                     if (y < 0 || y >= c_.height) body(column, Row{0, 0, 0});
                     else
                         body(column, Row{left, right, (channel * c_.height + y) * c_.width - skip});
@@ -200,7 +199,8 @@ inline bool is_empty(const Convolution& c, ConvolutionProduct product) {
 // and so the order of each sum, depends only on the sizes.
 template <class T>
 struct ConvolutionCut {
-    ConvolutionCut(const Convolution& c, ConvolutionProduct product) : channels(c.group_channels()) {
+    ConvolutionCut(const Convolution& c, ConvolutionProduct product)
+        : channels(c.group_channels()) {
         using enum ConvolutionProduct;
         const std::int64_t filters = c.outputs * c.taps();
         if (product == filter)

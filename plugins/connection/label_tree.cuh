@@ -5,7 +5,6 @@
 // Each call with another tree copies its tables to scratch memory and waits for the copy.
 #pragma once
 
-#include <array>
 #include <memory>
 
 #include <catena/plugin/cuda/launch.cuh>
@@ -56,12 +55,13 @@ public:
         if (const Entry* const entry = all().find(queue.device, tree))
             return tables_at(*tree, entry->data);
         refuse_recording(queue);
-        Entry* const entry = all().vacant(queue.device);
-        Memory memory(entry == nullptr ? nullptr : allocate(queue, bytes(*tree)));
+        const bool full =
+            std::ranges::count(all().entries, queue.device, &Entry::device) >= All::most;
+        Memory memory(full ? nullptr : allocate(queue, bytes(*tree)));
         copy(queue, *tree, memory == nullptr ? scratch : memory.get());
         if (memory == nullptr) return tables_at(*tree, scratch);
-        *entry = {queue.device, tree, memory.release()};
-        return tables_at(*tree, entry->data);
+        all().entries.push_back({queue.device, tree, memory.get()});
+        return tables_at(*tree, memory.release());
     }
 
 private:
@@ -70,9 +70,9 @@ private:
     };
     using Memory = std::unique_ptr<char, Free>;
     struct Entry {
-        int device = -1;
+        int device;
         std::shared_ptr<const LabelTree> tree;
-        char* data = nullptr;
+        char* data;
     };
     struct All {
         const Entry* find(int device, const std::shared_ptr<const LabelTree>& tree) const {
@@ -81,15 +81,9 @@ private:
             });
             return found == entries.end() ? nullptr : &*found;
         }
-        // Returns a free entry; null if there is none or the device has `most` trees already.
-        Entry* vacant(int device) {
-            const auto own = std::ranges::count(entries, device, &Entry::device);
-            const auto free = std::ranges::find(entries, -1, &Entry::device);
-            return own >= most || free == entries.end() ? nullptr : &*free;
-        }
         static constexpr int most = 16;  // trees per device
         std::mutex mutex;
-        std::array<Entry, std::size_t{16} * most> entries;
+        std::vector<Entry> entries;
     };
     static All& all() {
         static All& trees = *new All;  // plugins are never unloaded

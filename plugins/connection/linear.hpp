@@ -3,6 +3,7 @@
 
 #include <catena/plugin.hpp>
 #include <catena/plugin/blas.hpp>
+#include <catena/plugin/broadcast.hpp>
 #include <catena/plugin/reduce.hpp>
 
 namespace catena::plugins {
@@ -59,19 +60,10 @@ struct Linear {
         const auto w = call.template x<T>(1);
         const auto b = call.template x<T>(2);
         const auto y = call.template y<T>(0);
-        const std::int64_t rows = y.count(0, y.ndim() - 1);
-        const std::int64_t columns = w.dim(0);
-        if (b) {
-            const bool add = call.adds(0);
-            call.parallel(rows, columns, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                for (std::int64_t r = begin; r < end; ++r) {
-                    CATENA_LOOP
-                    for (std::int64_t c = 0; c < columns; ++c) store(y[r * columns + c], add, b[c]);
-                }
-            });
-        }
-        multiply<T>(call, {call.template x<T>(0).data, rows, w.dim(1)},
-                    {w.data, columns, w.dim(1), true}, y.data, b || call.adds(0));
+        // The bias first, then the product is added.
+        if (b) broadcast_copy(call, b.data, b.shape, y.data, y.shape, call.adds(0));
+        multiply<T>(call, {call.template x<T>(0).data, y.count(0, y.ndim() - 1), w.dim(1)},
+                    {w.data, w.dim(0), w.dim(1), true}, y.data, b || call.adds(0));
     }
 
     template <class T>

@@ -359,12 +359,6 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
 
 }  // namespace
 
-const catena_blas bfloat16_table = {
-    .struct_size = sizeof(catena_blas),
-    .reserved = 0,
-    .name = "bfloat16",
-    .supports = supports,
-    .gemm = run,
-};
+const catena_blas bfloat16_table = catena::plugin::blas_of("bfloat16", supports, run);
 
 }  // namespace catena_cpu

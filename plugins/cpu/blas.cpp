@@ -409,12 +409,6 @@ Grid make_grid(int64_t m, int64_t n, int64_t parts, const Cut& cut) {
 
 const std::string& openblas_problem() { return openblas().error; }
 
-const catena_blas blas_table = {
-    .struct_size = sizeof(catena_blas),
-    .reserved = 0,
-    .name = "openblas",
-    .supports = supports,
-    .gemm = run,
-};
+const catena_blas blas_table = catena::plugin::blas_of("openblas", supports, run);
 
 }  // namespace catena_cpu

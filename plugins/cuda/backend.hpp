@@ -22,14 +22,17 @@
 
 namespace catena_cuda {
 
-using catena::plugin::fail;
+using catena::plugin::check_status, catena::plugin::fail;
 
-// Runs the body of a callback and returns its status, or that of its exception, so that no exception
-// crosses the C ABI. function: its name in messages.
+// Runs the body of a callback and returns the status of its exception, so that none crosses the C
+// ABI. The host has the text of an Error, which check_status() threw. function: its name in messages.
 template <class Body>
 catena_status guarded(catena_ctx* ctx, const char* function, const Body& body) noexcept {
     try {
-        return body();
+        body();
+        return CATENA_OK;
+    } catch (const catena::plugin::Error& e) {
+        return e.status();
     } catch (const std::bad_alloc&) {
         return fail(ctx, CATENA_E_NOMEM, "[cuda %s] out of memory", function);
     } catch (const std::exception& e) {
@@ -160,9 +163,8 @@ const Library* library(const char* name);
 // The owner of a handle. Handles are separate, so others' settings do not affect the backend's products.
 enum class User { backend, others };
 // [compute] Finds or creates the handle for the calling thread and the stream, which belongs to device.
-// Later threads reuse the handles of threads that have ended. May throw std::bad_alloc.
-catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name,
-                        User user, void** handle);
+// Later threads reuse the handles of threads that have ended. For bodies of guarded().
+void* handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name, User user);
 
 // Destroys the handles of a stream that is about to be destroyed. Its device must be current.
 void drop_handles(int device, cudaStream_t stream);

@@ -56,24 +56,21 @@ cublasOperation_t operation(uint8_t transpose) {
     return transpose != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
-catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
-    const catena_status status = catena::plugin::check_gemm(
-        ctx, *gemm, supports(gemm) != 0, "float32, float64, float16 or bfloat16");
-    if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
+void multiply(catena_ctx* ctx, const catena_gemm* gemm) {
+    check_status(catena::plugin::check_gemm(ctx, *gemm, supports(gemm) != 0,
+                                            "float32, float64, float16 or bfloat16"));
+    if (gemm->m == 0 || gemm->n == 0) return;
     const cudaStream_t stream = cuda(gemm->stream);
     int device = 0;
     if (const cudaError_t error = owner_of(stream, &device); error != cudaSuccess)
-        return fail(ctx, CATENA_E_DEVICE, "[gemm] cudaStreamGetDevice: %s (%s)",
-                    cudaGetErrorName(error), cudaGetErrorString(error));
-    void* handle = nullptr;
-    if (const catena_status s = handle_of(ctx, device, stream, "cublas", User::backend, &handle);
-        s != CATENA_OK)
-        return s;
+        check_status(fail(ctx, CATENA_E_DEVICE, "[gemm] cudaStreamGetDevice: %s (%s)",
+                          cudaGetErrorName(error), cudaGetErrorString(error)));
+    void* const handle = handle_of(ctx, device, stream, "cublas", User::backend);
     static const auto gemm_ex =
         reinterpret_cast<GemmEx>(dlsym(library("cublas")->dl, "cublasGemmEx"));
     if (gemm_ex == nullptr)
-        return fail(ctx, CATENA_E_UNSUPPORTED,
-                    "[gemm] cublas: expected cublasGemmEx, got a library without");
+        check_status(fail(ctx, CATENA_E_UNSUPPORTED,
+                          "[gemm] cublas: expected cublasGemmEx, got a library without"));
     Scope scope(ctx, "gemm", device);
     const Type& type = *type_of(gemm->dtype);
     const float alpha = static_cast<float>(gemm->alpha);
@@ -86,11 +83,12 @@ catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
         type.data, static_cast<int>(gemm->ldb), gemm->a, type.data, static_cast<int>(gemm->lda),
         wide ? static_cast<const void*>(&gemm->beta) : &beta, gemm->c, type.data,
         static_cast<int>(gemm->ldc), compute_type(type, gemm->flags), CUBLAS_GEMM_DEFAULT);
-    if (result == CUBLAS_STATUS_SUCCESS) return scope.status();
-    return fail(ctx, result == CUBLAS_STATUS_ALLOC_FAILED ? CATENA_E_NOMEM : CATENA_E_DEVICE,
-                "[gemm] cublasGemmEx on device %d: status %d, of %" PRId64 " x %" PRId64
-                " x %" PRId64,
-                device, static_cast<int>(result), gemm->m, gemm->n, gemm->k);
+    if (result != CUBLAS_STATUS_SUCCESS)
+        check_status(fail(
+            ctx, result == CUBLAS_STATUS_ALLOC_FAILED ? CATENA_E_NOMEM : CATENA_E_DEVICE,
+            "[gemm] cublasGemmEx on device %d: status %d, of %" PRId64 " x %" PRId64 " x %" PRId64,
+            device, static_cast<int>(result), gemm->m, gemm->n, gemm->k));
+    check_status(scope.status());
 }
 
 catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
@@ -99,12 +97,6 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
 
 }  // namespace
 
-const catena_blas blas_table = {
-    .struct_size = sizeof(catena_blas),
-    .reserved = 0,
-    .name = "cublas",
-    .supports = supports,
-    .gemm = run,
-};
+const catena_blas blas_table = catena::plugin::blas_of("cublas", supports, run);
 
 }  // namespace catena_cuda

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -123,20 +122,21 @@ uintptr_t start_of(const void* data) {
 
 catena_status memory_export(catena_ctx* ctx, void* dev, const void* data, catena_ipc_handle* handle,
                             uint64_t* offset) {
-    return guarded(ctx, "ipc export", [&]() -> catena_status {
+    return guarded(ctx, "ipc export", [&] {
         Scope scope(ctx, "ipc export", dev);
         const uintptr_t start = start_of(data);
         if (start == 0)
-            return fail(ctx, CATENA_E_INVALID,
-                        "[cuda ipc export] address: expected memory of device %d that this process "
-                        "allocated, got another",
-                        device_of(dev).ordinal);
+            check_status(
+                fail(ctx, CATENA_E_INVALID,
+                     "[cuda ipc export] address: expected memory of device %d that this process "
+                     "allocated, got another",
+                     device_of(dev).ordinal));
         cudaIpcMemHandle_t packed;
         scope.check(cudaIpcGetMemHandle(&packed, reinterpret_cast<void*>(start)),
                     "cudaIpcGetMemHandle", "the driver, or this container, may share none");
         *handle = std::bit_cast<catena_ipc_handle>(packed);
         *offset = address(data) - start;
-        return scope.status();
+        check_status(scope.status());
     });
 }
 
@@ -201,7 +201,6 @@ catena_status alloc(catena_ctx* ctx, void* dev, catena_stream*, uint64_t bytes, 
         status = guarded(ctx, "alloc", [&] {
             const std::lock_guard lock(blocks().mutex);
             blocks().bytes[address(*data)] = bytes;
-            return CATENA_OK;
         });
     if (status == CATENA_OK) return status;
     if (error == cudaSuccess) static_cast<void>(cudaFree(*data));

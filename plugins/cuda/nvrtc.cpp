@@ -83,15 +83,18 @@ struct Target {
     }
 };
 
-catena_status check_there(catena_ctx* ctx, int capability) {
+Target checked_target(catena_ctx* ctx, void* dev) {
     if (nvrtc().missing != nullptr)
-        return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda compiler] NVRTC: %s", nvrtc().missing);
-    if (Target(capability).arch == 0)
-        return fail(ctx, CATENA_E_UNSUPPORTED,
-                    "[cuda compiler] NVRTC: expected one that knows capability %d.%d, got one for "
-                    "newer devices",
-                    capability / 10, capability % 10);
-    return CATENA_OK;
+        check_status(fail(ctx, CATENA_E_UNSUPPORTED, "[cuda compiler] NVRTC: %s", nvrtc().missing));
+    const int capability = device_of(dev).capability;
+    const Target target(capability);
+    if (target.arch == 0)
+        check_status(
+            fail(ctx, CATENA_E_UNSUPPORTED,
+                 "[cuda compiler] NVRTC: expected one that knows capability %d.%d, got one for "
+                 "newer devices",
+                 capability / 10, capability % 10));
+    return target;
 }
 
 // Returns size and modification time of a file; its contents, many megabytes, are not read.
@@ -106,21 +109,19 @@ constexpr const char* usual_options[] = {"--std=c++20", "--device-as-default-exe
                                          "--disable-warnings"};
 
 catena_status identity(catena_ctx* ctx, void* dev, char* text) {
-    return guarded(ctx, "compiler", [&]() -> catena_status {
-        const int capability = device_of(dev).capability;
-        if (const catena_status s = check_there(ctx, capability); s != CATENA_OK) return s;
+    return guarded(ctx, "compiler", [&] {
+        const std::string arch = checked_target(ctx, dev).option();
         int major = 0;
         int minor = 0;
         nvrtc().version(&major, &minor);
-        std::string all = "nvrtc " + std::to_string(major) + "." + std::to_string(minor) + " " +
-                          Target(capability).option();
+        std::string all =
+            "nvrtc " + std::to_string(major) + "." + std::to_string(minor) + " " + arch;
         for (const char* option : usual_options) all += std::string(" ") + option;
         // Builds of the same version may differ, so the file is part of the identity.
         Dl_info info = {};
         if (dladdr(reinterpret_cast<void*>(nvrtc().version), &info) != 0 && info.dli_fname)
             all += std::string(" ") + info.dli_fname + file_stamp(info.dli_fname);
         std::snprintf(text, CATENA_COMPILER_IDENTITY, "%s", all.c_str());
-        return CATENA_OK;
     });
 }
 
@@ -132,16 +133,14 @@ struct Program {
 };
 
 catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
-    return guarded(ctx, "compiler", [&]() -> catena_status {
-        const int capability = device_of(dev).capability;
-        if (const catena_status s = check_there(ctx, capability); s != CATENA_OK) return s;
+    return guarded(ctx, "compiler", [&] {
+        const Target target = checked_target(ctx, dev);
+        const std::string arch = target.option();
         // Adds the entry function, whose name profilers show.
         const std::string source = std::string(c->source) + "\nextern \"C\" __global__ void " +
                                    c->name +
                                    "(const catena_kernel::catena_arguments catena_args) {\n"
                                    "    catena_kernel::catena_body(catena_args);\n}\n";
-        const Target target(capability);
-        const std::string arch = target.option();
         std::vector<const char*> options = {arch.c_str()};
         options.insert(options.end(), std::begin(usual_options), std::end(usual_options));
         for (const char* const* o = c->options; o != nullptr && *o != nullptr; ++o)
@@ -164,7 +163,7 @@ catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
             for (const char* const* o = c->options; o != nullptr && *o != nullptr; ++o)
                 log.insert(log.size() - 1, std::string(" ") + *o);
             c->messages(c->user, log.c_str());
-            return CATENA_E_INVALID;
+            check_status(CATENA_E_INVALID);
         }
         size_t bytes = 0;
         error = (target.binary ? nvrtc().cubin_size : nvrtc().ptx_size)(program.handle, &bytes);
@@ -172,11 +171,10 @@ catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
         if (!binary.empty())
             error = (target.binary ? nvrtc().cubin : nvrtc().ptx)(program.handle, binary.data());
         if (error != 0 || binary.empty())  // such as with -dlto, which makes neither
-            return fail(ctx, CATENA_E_DEVICE,
-                        "[cuda compiler] NVRTC: expected code of '%s' for %s, got none (%s)",
-                        c->name, arch.c_str(), nvrtc().error(error));
+            check_status(fail(ctx, CATENA_E_DEVICE,
+                              "[cuda compiler] NVRTC: expected code of '%s' for %s, got none (%s)",
+                              c->name, arch.c_str(), nvrtc().error(error)));
         c->binary(c->user, binary.data(), binary.size());
-        return CATENA_OK;
     });
 }
 

@@ -80,12 +80,11 @@ catena_status init(const catena_host*, catena_ctx* ctx) {
     return guarded(ctx, "init", [] {
         current_settings() = {variable("CATENA_CUBLAS"), variable("CATENA_CUDNN_LIBRARY"),
                               variable("CATENA_NVRTC"), variable("CATENA_CUDA_TF32") == "1"};
-        return CATENA_OK;
     });
 }
 
-constexpr catena_plugin plugin = catena::plugin::table_of(
-    {.kernels = {}, .backends = backends, .extensions = extensions, .init = init});
+constexpr catena_plugin plugin =
+    catena::plugin::table_of({.backends = backends, .extensions = extensions, .init = init});
 
 }  // namespace
 

@@ -116,10 +116,9 @@ catena_status stream_create(catena_ctx* ctx, void* dev, catena_stream** stream) 
                     "cudaStreamCreateWithFlags");
     *stream = reinterpret_cast<catena_stream*>(made);
     if (made == nullptr) return scope.status();
-    const catena_status status = guarded(ctx, "stream_create", [&]() -> catena_status {
+    const catena_status status = guarded(ctx, "stream_create", [&] {
         const std::lock_guard lock(owners().mutex);
         owners().ordinal[made] = device_of(dev).ordinal;
-        return CATENA_OK;
     });
     if (status == CATENA_OK) return scope.status();
     static_cast<void>(cudaStreamDestroy(made));

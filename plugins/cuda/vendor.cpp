@@ -23,12 +23,12 @@ struct Kind {
     const char* soname;
     const char* variable;
     std::string Settings::*path;
-    const char* version;  // size_t f(), int f(property, int*) or int f(int*, int*)
-    const char* create;   // NULL: it has no handles
-    const char* destroy;
-    const char* set_stream;
-    const char* error_name;  // const char* f(status)
-    int no_memory[2];        // statuses that mean out of memory
+    const char* version;           // size_t f(), int f(property, int*) or int f(int*, int*)
+    const char* create = nullptr;  // NULL: it has no handles
+    const char* destroy = nullptr;
+    const char* set_stream = nullptr;
+    const char* error_name = nullptr;  // const char* f(status)
+    int no_memory[2] = {};             // statuses that mean out of memory
 };
 
 constexpr int cuda_major = CUDART_VERSION / 1000;
@@ -56,16 +56,8 @@ constexpr Kind kinds[] = {
      "cudnnSetStream",
      "cudnnGetErrorString",
      {4003, 4004}},
-    {"nvrtc",
-     is_13 ? "libnvrtc.so.13" : "libnvrtc.so.12",
-     "CATENA_NVRTC",
-     &Settings::nvrtc,
-     "nvrtcVersion",
-     nullptr,
-     nullptr,
-     nullptr,
-     nullptr,
-     {}},
+    {"nvrtc", is_13 ? "libnvrtc.so.13" : "libnvrtc.so.12", "CATENA_NVRTC", &Settings::nvrtc,
+     "nvrtcVersion"},
 };
 constexpr int n_kinds = sizeof kinds / sizeof kinds[0];
 
@@ -205,22 +197,23 @@ Streams& streams() {
     return *all;
 }
 
-// Checks the status of a library call and gives the host a message if the call failed.
+// Throws if a library call failed, and gives the host a message.
 struct Caller {
     catena_ctx* ctx;
     int device;
     const Kind& kind;
     const Library& opened;
 
-    catena_status check(int status, const char* call) const {
-        if (status == 0) return CATENA_OK;
+    void check(int status, const char* call) const {
+        if (status == 0) return;
         static_cast<void>(cudaGetLastError());  // clears the CUDA error that the library left
         const char* text = "";
         if (auto* const name = function<const char*(int)>(opened, kind.error_name))
             text = name(status);
         const bool memory = status == kind.no_memory[0] || status == kind.no_memory[1];
-        return fail(ctx, memory ? CATENA_E_NOMEM : CATENA_E_DEVICE,
-                    "[cuda vendor] %s on device %d: status %d (%s)", call, device, status, text);
+        check_status(fail(ctx, memory ? CATENA_E_NOMEM : CATENA_E_DEVICE,
+                          "[cuda vendor] %s on device %d: status %d (%s)", call, device, status,
+                          text));
     }
 };
 
@@ -232,7 +225,7 @@ size_t workspace_bytes(int device) {
 }
 
 // Sets the workspace, and the mode that accumulates float16 and bfloat16 products in float32 throughout.
-catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handle) {
+void set_up_cublas(const Caller& call, cudaStream_t stream, void* handle) {
     Scope scope(call.ctx, "vendor", call.device);
     const size_t bytes = workspace_bytes(call.device);
     void* workspace = nullptr;
@@ -244,50 +237,41 @@ catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handl
             kept = workspace;
         workspace = kept;
     }
-    if (workspace == nullptr) return scope.status();
+    check_status(scope.status());
     auto* const set_workspace =
         function<int(void*, void*, size_t)>(call.opened, "cublasSetWorkspace_v2");
     auto* const set_mode = function<int(void*, int)>(call.opened, "cublasSetMathMode");
     if (set_workspace == nullptr || set_mode == nullptr)
-        return fail(call.ctx, CATENA_E_UNSUPPORTED,
-                    "[cuda vendor] cublas: expected cublasSetWorkspace_v2 and cublasSetMathMode, "
-                    "got a library without");
-    if (const catena_status status =
-            call.check(set_workspace(handle, workspace, bytes), "cublasSetWorkspace");
-        status != CATENA_OK)
-        return status;
-    return call.check(
+        check_status(
+            fail(call.ctx, CATENA_E_UNSUPPORTED,
+                 "[cuda vendor] cublas: expected cublasSetWorkspace_v2 and cublasSetMathMode, "
+                 "got a library without"));
+    call.check(set_workspace(handle, workspace, bytes), "cublasSetWorkspace");
+    call.check(
         set_mode(handle, CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
         "cublasSetMathMode");
 }
 
-catena_status make_handle(const Caller& call, cudaStream_t stream, User user, void** handle) {
+void* make_handle(const Caller& call, cudaStream_t stream, User user) {
     const Kind& kind = call.kind;
     Scope scope(call.ctx, "vendor", call.device);
     const BesideRecording beside(scope);
-    if (scope.status() != CATENA_OK) return scope.status();
+    check_status(scope.status());
     void* made = nullptr;
-    if (const catena_status status =
-            call.check(function<int(void**)>(call.opened, kind.create)(&made), kind.create);
-        status != CATENA_OK)
-        return status;
-    catena_status status =
+    call.check(function<int(void**)>(call.opened, kind.create)(&made), kind.create);
+    try {
         call.check(function<int(void*, cudaStream_t)>(call.opened, kind.set_stream)(made, stream),
                    kind.set_stream);
-    if (status == CATENA_OK)
-        status = guarded(call.ctx, "vendor", [&]() -> catena_status {
-            // Must follow set_stream, which resets the workspace.
-            const bool cublas = std::strcmp(kind.name, "cublas") == 0;
-            const catena_status ready = cublas ? set_up_cublas(call, stream, made) : CATENA_OK;
-            if (ready != CATENA_OK) return ready;
-            const std::lock_guard lock(streams().mutex);
-            streams().handles[{call.device, stream}].handles.push_back(
-                {ThreadNumber::get(), static_cast<int>(&kind - kinds), user, made});
-            return CATENA_OK;
-        });
-    if (status != CATENA_OK) function<int(void*)>(call.opened, kind.destroy)(made);
-    else *handle = made;
-    return status;
+        // Must follow set_stream, which resets the workspace.
+        if (std::strcmp(kind.name, "cublas") == 0) set_up_cublas(call, stream, made);
+        const std::lock_guard lock(streams().mutex);
+        streams().handles[{call.device, stream}].handles.push_back(
+            {ThreadNumber::get(), static_cast<int>(&kind - kinds), user, made});
+    } catch (...) {
+        function<int(void*)>(call.opened, kind.destroy)(made);
+        throw;
+    }
+    return made;
 }
 
 // The handle that the thread used last: consecutive products usually use the same stream.
@@ -299,10 +283,17 @@ struct Last {
 };
 thread_local Last last_of[2];  // indexed by User
 
+void check_opened(catena_ctx* ctx, const char* name, const Library& library) {
+    if (library.dl == nullptr)
+        check_status(
+            fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name, library.error.c_str()));
+}
+
 catena_status CATENA_CALL handle(catena_ctx* ctx, void* dev, catena_stream* stream,
                                  const char* name, void** out) {
+    *out = nullptr;
     return guarded(ctx, "vendor", [&] {
-        return handle_of(ctx, device_of(dev).ordinal, cuda(stream), name, User::others, out);
+        *out = handle_of(ctx, device_of(dev).ordinal, cuda(stream), name, User::others);
     });
 }
 
@@ -310,17 +301,15 @@ catena_status CATENA_CALL find_library(catena_ctx* ctx, const char* name, void**
                                        int64_t* version) {
     *dl_handle = nullptr;
     *version = 0;
-    return guarded(ctx, "vendor", [&]() -> catena_status {
+    return guarded(ctx, "vendor", [&] {
         const Library* found = library(name);
         if (found == nullptr)
-            return fail(ctx, CATENA_E_UNSUPPORTED,
-                        "[cuda vendor] library: expected cublas, cudnn or nvrtc, got '%s'", name);
-        if (found->dl == nullptr)
-            return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name,
-                        found->error.c_str());
+            check_status(fail(ctx, CATENA_E_UNSUPPORTED,
+                              "[cuda vendor] library: expected cublas, cudnn or nvrtc, got '%s'",
+                              name));
+        check_opened(ctx, name, *found);
         *dl_handle = found->dl;
         *version = found->version;
-        return CATENA_OK;
     });
 }
 
@@ -331,39 +320,30 @@ const Library* library(const char* name) {
     return kind >= 0 ? &library_of(kind) : nullptr;
 }
 
-catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name,
-                        User user, void** handle) {
-    *handle = nullptr;
+void* handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name, User user) {
     const int kind = kind_of(name);
     if (kind < 0 || kinds[kind].create == nullptr)
-        return fail(ctx, CATENA_E_UNSUPPORTED,
-                    "[cuda vendor] library with handles: expected cublas or cudnn, got '%s'", name);
+        check_status(fail(ctx, CATENA_E_UNSUPPORTED,
+                          "[cuda vendor] library with handles: expected cublas or cudnn, got '%s'",
+                          name));
     const std::uint64_t dropped = streams().dropped.load(std::memory_order_acquire);
     const Place place = {device, stream};
     Last& last = last_of[static_cast<int>(user)];
-    if (last.kind == kind && last.place == place && last.dropped == dropped) {
-        *handle = last.handle;
-        return CATENA_OK;
-    }
+    if (last.kind == kind && last.place == place && last.dropped == dropped) return last.handle;
     const Library& library = library_of(kind);
-    if (library.dl == nullptr)
-        return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name, library.error.c_str());
+    check_opened(ctx, name, library);
     const int thread = ThreadNumber::get();
+    void* handle = nullptr;
     {
         const std::lock_guard lock(streams().mutex);
         const auto found = streams().handles.find(place);
         if (found != streams().handles.end())
             for (const Handle& h : found->second.handles)
-                if (h.kind == kind && h.thread == thread && h.user == user) *handle = h.handle;
+                if (h.kind == kind && h.thread == thread && h.user == user) handle = h.handle;
     }
-    if (*handle == nullptr) {
-        const Caller call = {ctx, device, kinds[kind], library};
-        if (const catena_status status = make_handle(call, stream, user, handle);
-            status != CATENA_OK)
-            return status;
-    }
-    last = {place, kind, dropped, *handle};
-    return CATENA_OK;
+    if (handle == nullptr) handle = make_handle({ctx, device, kinds[kind], library}, stream, user);
+    last = {place, kind, dropped, handle};
+    return handle;
 }
 
 void drop_handles(int device, cudaStream_t stream) {

@@ -1,5 +1,5 @@
 // The plugin table of cudnn.cuda.catena: kernels for functions of other plugins, no functions of its own.
-#include <catena/plugin/tables.hpp>
+#include <catena/plugin/vendor.hpp>
 
 #include "library.hpp"
 
@@ -16,18 +16,10 @@ catena_status init(const catena_host*, catena_ctx* ctx) {
 
 const catena_plugin& table() {
     read_settings();
-    static const auto* const kernels = [] {
-        auto* const all = new auto(convolution_kernels());
-        for (const catena_kernel& k : attention_kernels()) all->push_back(k);
-        return all;
-    }();
-    static const auto* const list = [] {
-        auto* const pointers = new std::vector<const catena_kernel*>;
-        for (const catena_kernel& k : *kernels) pointers->push_back(&k);
-        return pointers;
-    }();
-    static const catena_plugin plugin =
-        table_of({.kernels = *list, .backends = {}, .extensions = {}, .init = init});
+    std::vector<catena_kernel> all = convolution_kernels();
+    for (const catena_kernel& k : attention_kernels()) all.push_back(k);
+    static const auto& kernels = *new KernelList(std::move(all));
+    static const catena_plugin plugin = table_of({.kernels = kernels.pointers, .init = init});
     return plugin;
 }
 

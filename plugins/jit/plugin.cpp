@@ -423,8 +423,7 @@ constexpr catena_extension compiled =
     extension(CATENA_COMPILED_KERNELS_1, "", &compiled_table, CATENA_PRIORITY_PORTABLE);
 const catena_extension* const extensions[] = {&kernels, &compiled};
 
-constexpr catena_plugin plugin =
-    catena::plugin::table_of({.kernels = {}, .backends = {}, .extensions = extensions});
+constexpr catena_plugin plugin = catena::plugin::table_of({.extensions = extensions});
 
 }  // namespace
 }  // namespace catena_jit

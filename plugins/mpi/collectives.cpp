@@ -17,8 +17,6 @@ constexpr std::uint64_t carried_bytes = 8 << 10;    // at most, with an agreemen
 constexpr std::uint64_t segment_bytes = 256 << 10;  // of large arrays
 constexpr std::size_t depth = 4;                    // segments in flight in each direction
 
-const std::byte* send_of(const Operation& op) { return static_cast<const std::byte*>(op.o.send); }
-std::byte* recv_of(const Operation& op) { return static_cast<std::byte*>(op.o.recv); }
 std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
 void copy(const Operation& op, void* to, const void* from, std::uint64_t elements) {
@@ -75,10 +73,10 @@ void count(const Operation& op, Ballot& ballot, std::uint64_t hash, bool theirs_
 }
 
 void send_votes(Operation& op, const Ballot& ballot, int to, int tag) {
-    op.send(ballot.mine.get(), votes_header + ballot.mine->bytes, to, tag);
+    op.send_bytes(ballot.mine.get(), votes_header + ballot.mine->bytes, to, tag);
 }
 void receive_votes(Operation& op, const Ballot& ballot, int from, int tag) {
-    op.receive(ballot.theirs.get(), sizeof(Votes), from, tag);
+    op.receive_bytes(ballot.theirs.get(), sizeof(Votes), from, tag);
 }
 
 // By recursive doubling. The first ranks are paired until a power of two is left.
@@ -130,8 +128,8 @@ Task disagree(Operation& op, const std::string& expected, const std::string& got
     got.copy(all[index(rank)].got, sizeof(Opinion::got) - 1);
     for (int r = 0; r < size; ++r) {
         if (r == rank) continue;
-        op.receive(&all[index(r)], sizeof(Opinion), r, tag);
-        op.send(&all[index(rank)], sizeof(Opinion), r, tag);
+        op.receive_bytes(&all[index(r)], sizeof(Opinion), r, tag);
+        op.send_bytes(&all[index(rank)], sizeof(Opinion), r, tag);
     }
     co_await op.all_done();
     for (const Opinion& opinion : all)
@@ -160,9 +158,10 @@ Task agree_on_counts(Operation& op) {
         if (r == rank || !(all || root || r == op.o.peer)) continue;
         if (all || gather != root) {  // data goes to r
             ours[index(r)] = own(op.sends, r);
-            op.send(&ours[index(r)], sizeof(std::uint64_t), r, tag);
+            op.send_bytes(&ours[index(r)], sizeof(std::uint64_t), r, tag);
         }
-        if (all || gather == root) op.receive(&theirs[index(r)], sizeof(std::uint64_t), r, tag);
+        if (all || gather == root)
+            op.receive_bytes(&theirs[index(r)], sizeof(std::uint64_t), r, tag);
     }
     co_await op.all_done();
     std::string expected, got;
@@ -275,25 +274,25 @@ Task chain(Operation& op) {
     append_segments(segments, op, 0, op.o.count, 0);
     const auto scratch = buffer(gets && !direct ? depth * segment_bytes : 0);
     const auto place = [&](std::size_t i) {
-        return direct ? recv_of(op) + op.bytes(segments[i].begin)
+        return direct ? op.recv() + op.bytes(segments[i].begin)
                       : scratch.get() + i % depth * segment_bytes;
     };
     op.requests.assign(2 * depth, MPI_REQUEST_NULL);
     std::size_t posted = 0;
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const Segment& s = segments[i];
-        const std::byte* data = gets ? place(i) : send_of(op) + op.bytes(s.begin);
+        const std::byte* data = gets ? place(i) : op.send() + op.bytes(s.begin);
         for (; gets && posted < segments.size() && posted < i + depth; ++posted) {
             co_await op.done(depth + posted % depth);  // the segment before it was sent
             receive_from(op, posted % depth, place(posted), segments[posted].elements, left);
         }
         if (gets) co_await op.done(i % depth);
         if (gets && adds) {
-            const std::byte* const local = send_of(op) + op.bytes(s.begin);
+            const std::byte* const local = op.send() + op.bytes(s.begin);
             reduce_into(place(i), local, s.elements, op.o.dtype, op.o.reduction);
             if (root) {
                 divide_mean(op, place(i), s.elements);
-                copy(op, recv_of(op) + op.bytes(s.begin), place(i), s.elements);
+                copy(op, op.recv() + op.bytes(s.begin), place(i), s.elements);
             }
         }
         if (gives) {
@@ -312,28 +311,28 @@ Task allreduce(Operation& op) {
         pieces.counts.push_back(op.o.count / size + (r < op.o.count % size ? 1 : 0));
         pieces.offsets.push_back(pieces.total() + pieces.counts.back());
     }
-    co_await ring(op, pieces, send_of(op), recv_of(op), 0, 2 * op.group->info.size - 2);
+    co_await ring(op, pieces, op.send(), op.recv(), 0, 2 * op.group->info.size - 2);
 }
 
 Task reduce_scatter(Operation& op) {
     const auto sums = buffer(op.bytes(op.sends.total()));
-    co_await ring(op, op.sends, send_of(op), sums.get(), 0, op.group->info.size - 1);
+    co_await ring(op, op.sends, op.send(), sums.get(), 0, op.group->info.size - 1);
     const auto own = op.sends.offsets[index(op.group->info.rank)];
-    copy(op, recv_of(op), sums.get() + op.bytes(own), op.o.count);
+    copy(op, op.recv(), sums.get() + op.bytes(own), op.o.count);
 }
 
 Task allgather(Operation& op) {
     const int size = op.group->info.size;
     const auto own = op.recvs.offsets[index(op.group->info.rank)];
-    copy(op, recv_of(op) + op.bytes(own), op.o.send, op.o.count);
-    co_await ring(op, op.recvs, recv_of(op), recv_of(op), size - 1, 2 * size - 2);
+    copy(op, op.recv() + op.bytes(own), op.o.send, op.o.count);
+    co_await ring(op, op.recvs, op.recv(), op.recv(), size - 1, 2 * size - 2);
 }
 
 // Gather, scatter and alltoall: each piece goes directly to its rank.
 Task exchange(Operation& op) {
     const int rank = op.group->info.rank, size = op.group->info.size;
     const int tag = data_tag + static_cast<int>(op.number % window);
-    const std::byte* send = send_of(op);
+    const std::byte* send = op.send();
     std::unique_ptr<std::byte[]> before;
     if (op.o.kind == CATENA_OP_ALLTOALL && op.o.send == op.o.recv) {
         before = buffer(op.bytes(op.sends.total()));
@@ -343,7 +342,7 @@ Task exchange(Operation& op) {
     // The own piece is moved before the others arrive (gather), or after they were sent (scatter).
     const bool sends = !op.sends.counts.empty(), receives = !op.recvs.counts.empty();
     const auto move_own = [&] {
-        copy(op, recv_of(op) + (receives ? op.bytes(op.recvs.offsets[index(rank)]) : 0),
+        copy(op, op.recv() + (receives ? op.bytes(op.recvs.offsets[index(rank)]) : 0),
              send + (sends ? op.bytes(op.sends.offsets[index(rank)]) : 0),
              receives ? op.recvs.counts[index(rank)] : op.o.count);
     };
@@ -351,18 +350,18 @@ Task exchange(Operation& op) {
     for (int i = 1; i < size; ++i) {
         const int from = (rank + size - i) % size;
         if (receives)
-            op.receive(recv_of(op) + op.bytes(op.recvs.offsets[index(from)]),
-                       op.bytes(op.recvs.counts[index(from)]), from, tag);
+            op.receive_bytes(op.recv() + op.bytes(op.recvs.offsets[index(from)]),
+                             op.bytes(op.recvs.counts[index(from)]), from, tag);
         else if (from == op.o.peer && op.o.kind == CATENA_OP_SCATTER)
-            op.receive(recv_of(op), op.bytes(op.o.count), from, tag);
+            op.receive_bytes(op.recv(), op.bytes(op.o.count), from, tag);
     }
     for (int i = 1; i < size; ++i) {
         const int to = (rank + i) % size;
         if (sends)
-            op.send(send + op.bytes(op.sends.offsets[index(to)]),
-                    op.bytes(op.sends.counts[index(to)]), to, tag);
+            op.send_bytes(send + op.bytes(op.sends.offsets[index(to)]),
+                          op.bytes(op.sends.counts[index(to)]), to, tag);
         else if (to == op.o.peer && op.o.kind == CATENA_OP_GATHER)
-            op.send(send, op.bytes(op.o.count), to, tag);
+            op.send_bytes(send, op.bytes(op.o.count), to, tag);
     }
     co_await op.all_done();
     if (sends && !receives) move_own();
@@ -384,7 +383,7 @@ Task send(Operation& op) {
     check_mpi(MPI_Isend(&envelope, sizeof envelope, MPI_BYTE, op.o.peer, op.o.tag, op.group->pairs,
                         &op.requests.back()),
               "MPI_Isend");
-    op.send(op.o.send, op.bytes(op.o.count), op.o.peer, op.sent);
+    op.send_bytes(op.o.send, op.bytes(op.o.count), op.o.peer, op.sent);
     co_await op.all_done();
 }
 
@@ -399,7 +398,7 @@ Task receive(Operation& op) {
         const std::string from = " from rank " + std::to_string(op.o.peer);
         throw Failure("send" + op.agreed, "send" + std::string(envelope.text) + from, true);
     }
-    op.receive(op.o.recv, op.bytes(op.o.count), op.o.peer, envelope.tag);
+    op.receive_bytes(op.o.recv, op.bytes(op.o.count), op.o.peer, envelope.tag);
     co_await op.all_done();
 }
 

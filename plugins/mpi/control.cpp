@@ -10,18 +10,9 @@
 #include "group.hpp"
 
 namespace catena_mpi {
-namespace {
 
 using namespace std::chrono_literals;
-
-std::string rank_text(std::size_t rank) { return "rank " + std::to_string(rank); }
-
-template <std::size_t n>
-void put(char (&to)[n], const std::string& text) {
-    to[std::min(text.copy(to, n - 1), n - 1)] = '\0';
-}
-
-}  // namespace
+using catena::plugin::copy_text, catena::plugin::name_of;
 
 std::vector<bool> ended(const std::vector<Member>& members) {
     std::vector<pollfd> files;
@@ -53,9 +44,9 @@ void State::send(int rank, Notice notice, const Cause& cause) {
     out.message.notice = notice;
     out.message.rank = info.rank;
     out.message.number = collectives_;
-    put(out.message.expected, cause.expected);
-    put(out.message.got, cause.got);
-    put(out.message.of, cause.of);
+    copy_text(out.message.expected, cause.expected.c_str());
+    copy_text(out.message.got, cause.got.c_str());
+    copy_text(out.message.of, cause.of.c_str());
     // If it cannot be sent, the other rank finds out by its timeout.
     if (MPI_Isend(&out.message, sizeof(Message), MPI_BYTE, rank, control_tag, comm, &out.request) !=
         MPI_SUCCESS)
@@ -128,10 +119,7 @@ std::string State::text_of(const catena_operation& op, const Cause& cause) const
 }
 
 void State::abort(std::string_view reason) {
-    fail({{},
-          rank_text(static_cast<std::size_t>(info.rank)) + ": aborted: " + std::string(reason),
-          {}},
-         true);
+    fail({{}, rank_text(info.rank) + ": aborted: " + std::string(reason), {}}, true);
 }
 
 // ---- the watch
@@ -158,12 +146,10 @@ void State::check_members() {
 void State::check_deadlines(Clock::time_point now) {
     if (late_ && late_->finished) late_.reset();
     if (late_) {
-        const bool collective = late_->collective();
-        bool all = true;
-        for (std::size_t r = 0; r < peers_.size(); ++r)
-            if (static_cast<int>(r) != info.rank &&
-                (collective || static_cast<int>(r) == late_->o.peer))
-                all = all && peers_[r].answered;
+        const bool all = all_others([&](std::size_t r) {
+            const bool needed = late_->collective() || static_cast<int>(r) == late_->o.peer;
+            return peers_[r].answered || !needed;
+        });
         if (all || now >= answers_until_) conclude();
         return;
     }
@@ -194,11 +180,10 @@ void State::conclude() {
         who += (who.empty() ? "" : " and ") + rank_text(r);
         what += what.empty() ? last : ", and " + last + " from " + rank_text(r);
     }
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%g", op.o.timeout > 0 ? op.o.timeout : timeout);
-    const std::string within = std::string(" within ") + seconds + " s";
+    char within[48];
+    std::snprintf(within, sizeof within, " within %g s", op.o.timeout);
     const bool all = who.empty();
-    fail({all ? "all ranks to end it" + within : who + " to start it" + within,
+    fail({all ? std::string("all ranks to end it") + within : who + " to start it" + within,
           all ? "it still running" : what, name_of(op.o)},
          true);
 }
@@ -209,19 +194,14 @@ void State::close() {
     closed_ = true;
     if (busy()) poll(Clock::now());  // finished operations do not fail
     if (busy() && !cause_)
-        fail({rank_text(static_cast<std::size_t>(info.rank)) + " to take part",
-              "that it has closed the group",
-              {}},
-             true);
+        fail({rank_text(info.rank) + " to take part", "that it has closed the group", {}}, true);
     if (!cause_) send_all(Notice::closed);
     else quiesce();
 }
 
 bool State::over() const {
-    if (!closed_ || cause_ || busy() || !outgoing_.empty()) return false;
-    for (std::size_t r = 0; r < peers_.size(); ++r)
-        if (static_cast<int>(r) != info.rank && !peers_[r].closed) return false;
-    return true;
+    return closed_ && !cause_ && !busy() && outgoing_.empty() &&
+           all_others([&](std::size_t r) { return peers_[r].closed; });
 }
 
 void State::free() {
@@ -231,10 +211,8 @@ void State::free() {
 }
 
 bool State::member_ended() {
-    const std::vector<bool> gone = ended(members);
-    for (std::size_t r = 0; r < peers_.size(); ++r)
-        if (gone[r] && !peers_[r].closed) return true;
-    return false;
+    const std::vector<bool> gone = ended(members);  // not of this rank, which is not watched
+    return !all_others([&](std::size_t r) { return !gone[r] || peers_[r].closed; });
 }
 
 void State::report() {
@@ -243,9 +221,8 @@ void State::report() {
 
 bool State::reported() {
     const std::vector<bool> gone = ended(members);
-    for (std::size_t r = 0; r < peers_.size(); ++r)
-        if (static_cast<int>(r) != info.rank && !peers_[r].reported && !gone[r]) return false;
-    return outgoing_.empty();
+    return outgoing_.empty() &&
+           all_others([&](std::size_t r) { return peers_[r].reported || gone[r]; });
 }
 
 // Cancels running operations after a failure, so that MPI does not use the callers' memory. If that is
@@ -275,7 +252,7 @@ void State::quiesce() {
 
 void State::halt() {
     fail({{},
-          rank_text(static_cast<std::size_t>(info.rank)) +
+          rank_text(info.rank) +
               ": expected MPI, got that its use has ended after the failure of another group",
           {}},
          false);

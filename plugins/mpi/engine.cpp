@@ -40,7 +40,8 @@ void Engine::initialise(double timeout) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
         std::atexit([] { get().stop(); });  // for hosts that do not call deinit()
     }
-    if (!start_.wait_for(held, duration_of(timeout), [&] { return initialised_; })) {
+    if (!start_.wait_for(held, catena::plugin::duration_of(timeout),
+                         [&] { return initialised_; })) {
         late_ = true;
         std::string rank;
         for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"})
@@ -125,7 +126,7 @@ Engine::Lock Engine::lock() {
         const auto first = std::ranges::find(gone, true);
         if (tries < 2 || first == gone.end()) continue;
         const Member& member = watched_[static_cast<std::size_t>(first - gone.begin())];
-        const std::string expected = "rank " + std::to_string(member.rank) + " to take part";
+        const std::string expected = rank_text(member.rank) + " to take part";
         const Operation* const op = waited_;
         throw Error(CATENA_E_DEVICE, op != nullptr
                                          ? op->group->text_of(op->o, {expected, end_of(member), {}})
@@ -204,7 +205,8 @@ void Engine::end() {
     // After the failure of a subgroup, ranks that hang in it do not close the group of all.
     auto longest = Clock::duration::max() / 2;
     for (const auto& group : groups_)
-        if (group->failed()) longest = std::min(longest, duration_of(group->timeout));
+        if (group->failed())
+            longest = std::min(longest, catena::plugin::duration_of(group->timeout));
     // MPI_Finalize() would wait forever for ranks that have failed.
     bool ended = false;
     const bool left = poll_until(

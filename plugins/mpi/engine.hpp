@@ -3,27 +3,18 @@
 
 #include <mpi.h>
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
+
+#include <catena/plugin/communicator.hpp>
 
 namespace catena_mpi {
 
-using Clock = std::chrono::steady_clock;
-
-// Times of 1e9 seconds and more are no limit.
-inline Clock::duration duration_of(double seconds) {
-    return std::chrono::duration_cast<Clock::duration>(
-        std::chrono::duration<double>(std::min(seconds, 1e9)));
-}
+using catena::plugin::Clock, catena::plugin::rank_text;
 
 // Throws Error(CATENA_E_DEVICE) with MPI's text unless code is MPI_SUCCESS.
 void check_mpi(int code, const char* call);

@@ -6,15 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace catena_mpi {
 namespace {
 
 using namespace std::chrono_literals;
-
-Clock::time_point after(double seconds) { return Clock::now() + duration_of(seconds); }
 
 // Whether all requests are done.
 bool test_all(std::span<MPI_Request> requests) {
@@ -44,25 +40,11 @@ void in_pieces(Byte* data, std::uint64_t bytes, const Body& body) {
 
 Operation::Operation(std::shared_ptr<State> state, const catena_operation& operation,
                      std::string_view agreed_text)
-    : group(std::move(state)),
-      label(operation.label != nullptr ? operation.label : ""),
-      o(operation),
-      item(operation.kind == CATENA_OP_BARRIER ? 1 : catena::plugin::item_bytes(operation.dtype)),
+    : OperationCopy(operation, state->info, state->timeout),
+      group(std::move(state)),
       agreed(agreed_text.empty() ? catena::plugin::agreement(operation, group->info)
-                                 : std::string(agreed_text)),
-      sends(catena::plugin::send_pieces(operation, group->info)),
-      recvs(catena::plugin::recv_pieces(operation, group->info)),
-      deadline(after(operation.timeout > 0 ? operation.timeout : group->timeout)) {
-    o.label = label.c_str();
-    o.send_counts = o.recv_counts = nullptr;  // the caller's
+                                 : std::string(agreed_text)) {
     if (!collective()) agreed.erase(0, std::string_view("send").size());
-}
-
-std::string name_of(const catena_operation& operation) {
-    const std::string name =
-        std::string("[") + catena::plugin::name_of_operation(operation.kind) + "]";
-    return operation.label == nullptr || *operation.label == '\0' ? name
-                                                                  : name + " " + operation.label;
 }
 
 bool Operation::Awaited::await_ready() const { return test_all(some); }
@@ -74,14 +56,14 @@ bool Operation::advance() {
     return true;
 }
 
-void Operation::send(const void* data, std::uint64_t n, int to, int tag) {
+void Operation::send_bytes(const void* data, std::uint64_t n, int to, int tag) {
     in_pieces(static_cast<const std::byte*>(data), n, [&](const std::byte* piece, int size) {
         requests.push_back(MPI_REQUEST_NULL);
         check_mpi(MPI_Isend(piece, size, MPI_BYTE, to, tag, group->comm, &requests.back()),
                   "MPI_Isend");
     });
 }
-void Operation::receive(void* data, std::uint64_t n, int from, int tag) {
+void Operation::receive_bytes(void* data, std::uint64_t n, int from, int tag) {
     in_pieces(static_cast<std::byte*>(data), n, [&](std::byte* piece, int size) {
         requests.push_back(MPI_REQUEST_NULL);
         check_mpi(MPI_Irecv(piece, size, MPI_BYTE, from, tag, group->comm, &requests.back()),
@@ -137,7 +119,7 @@ std::shared_ptr<Operation> State::start(const catena_operation& operation,
     const auto op = std::make_shared<Operation>(shared_from_this(), operation, agreed);
     op->task = run(*op);
     operations_.push_back(op);
-    last_ = name_of(op->o);
+    last_ = catena::plugin::name_of(op->o);
     if (op->collective()) op->number = ++collectives_;
     else op->sent = sent_tag + sent_++ % sent_tags;
     ++waiting_;
@@ -226,8 +208,7 @@ private:
     std::shared_ptr<Operation> start(const catena_operation& operation, std::string_view agreed,
                                      std::shared_ptr<void> keeps = {}) {
         const Engine::Lock held = Engine::get().lock();
-        if (operation.kind == CATENA_OP_SEND || operation.kind == CATENA_OP_RECV)
-            check_tag(operation);
+        if (catena::plugin::is_pair(operation.kind)) check_tag(operation);
         auto op = state_->start(operation, agreed);
         op->keeps = std::move(keeps);
         return op;
@@ -368,17 +349,17 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
                                      options.rank);
             check_mpi(MPI_Comm_idup(MPI_COMM_WORLD, made_comm, &request), "MPI_Comm_idup");
         }
-        const auto deadline = after(options.timeout);
+        const auto deadline = catena::plugin::after(options.timeout);
         int made = 0;
         engine.poll_until([&] {
             check_mpi(MPI_Test(&request, &made, MPI_STATUS_IGNORE), "MPI_Test");
             return made || Clock::now() > deadline;
         });
         if (!made)
-            throw Error(CATENA_E_DEVICE,
-                        "rank " + std::to_string(rank) + ": [open] group: expected all " +
-                            std::to_string(size) + " ranks to open it within " +
-                            catena::plugin::text_of(options.timeout) + " s, got fewer");
+            throw Error(CATENA_E_DEVICE, rank_text(rank) + ": [open] group: expected all " +
+                                             std::to_string(size) + " ranks to open it within " +
+                                             catena::plugin::text_of(options.timeout) +
+                                             " s, got fewer");
         // All ranks are here, so MPI's blocking functions return.
         const Engine::Lock held = engine.lock();
         const MPI_Comm comm = *std::unique_ptr<MPI_Comm>(made_comm);
@@ -386,7 +367,7 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
         check_mpi(MPI_Comm_dup(comm, &pairs), "MPI_Comm_dup");
         return handle_of(comm, pairs, members_of(comm, rank, size), options.timeout, true);
     } catch (const Failure& failure) {
-        throw Error(CATENA_E_DEVICE, "rank " + std::to_string(rank) + ": [open] group: expected " +
+        throw Error(CATENA_E_DEVICE, rank_text(rank) + ": [open] group: expected " +
                                          failure.cause.expected + ", got " + failure.cause.got);
     }
 }

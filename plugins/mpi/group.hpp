@@ -1,17 +1,9 @@
 // A group of ranks, and its operations.
 #pragma once
 
-#include <catena/plugin/communicator.hpp>
-
-#include <array>
-#include <cstddef>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "engine.hpp"
 #include "task.hpp"
@@ -62,7 +54,7 @@ public:
 // ---- operations
 
 // An operation that was started. All members are under the engine's lock.
-class Operation final : public catena::plugin::Work {
+class Operation final : public catena::plugin::Work, public catena::plugin::OperationCopy {
 public:
     Operation(std::shared_ptr<State> group, const catena_operation& operation,
               std::string_view agreed);
@@ -89,21 +81,15 @@ public:
     bool advance();
 
     // Appends a request, of a message in pieces of at most 1 GiB.
-    void send(const void* data, std::uint64_t bytes, int to, int tag);
-    void receive(void* data, std::uint64_t bytes, int from, int tag);
+    void send_bytes(const void* data, std::uint64_t n, int to, int tag);
+    void receive_bytes(void* data, std::uint64_t n, int from, int tag);
 
-    std::uint64_t bytes(std::uint64_t elements) const { return elements * item; }
-    bool collective() const { return o.kind != CATENA_OP_SEND && o.kind != CATENA_OP_RECV; }
+    bool collective() const { return !catena::plugin::is_pair(o.kind); }
 
     const std::shared_ptr<State> group;
-    const std::string label;
-    catena_operation o;
-    const std::uint64_t item;  // bytes of an element
     std::string agreed;        // what must be equal on all ranks
-    catena::plugin::Pieces sends, recvs;
     std::uint64_t number = 0;  // among collective operations, from 1
     int sent = 0;              // the data's tag, for SEND
-    Clock::time_point deadline;
     bool running = false, finished = false;
 
     Task task;
@@ -112,9 +98,6 @@ public:
     std::coroutine_handle<> resume;
     std::shared_ptr<void> keeps;  // memory that lives as long as the operation
 };
-
-// "[allreduce] l1/W"
-std::string name_of(const catena_operation& operation);
 
 // The whole of an operation: agreement, then data.
 Task run(Operation& op);
@@ -167,6 +150,11 @@ private:
         MPI_Request request;
     };
 
+    bool all_others(const auto& is) const {  // is(r) for all ranks but this one
+        for (std::size_t r = 0; r < peers_.size(); ++r)
+            if (static_cast<int>(r) != info.rank && !is(r)) return false;
+        return true;
+    }
     void fail(const Cause& cause, bool tell);
     void run_waiting();
     void listen();

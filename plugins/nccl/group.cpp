@@ -38,30 +38,12 @@ ncclRedOp_t reduction_of(const catena_operation& o) {
     return all[o.reduction];
 }
 
-bool is_pair(const catena_operation& o) {
-    return o.kind == CATENA_OP_SEND || o.kind == CATENA_OP_RECV;
-}
 Route route_of(const catena_operation& o, int rank) {
-    if (!is_pair(o)) return collective;
+    if (!is_pair(o.kind)) return collective;
     return o.kind == CATENA_OP_SEND ? Route(rank, o.peer) : Route(o.peer, rank);
 }
 
-Clock::time_point after(double seconds) {
-    return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                              std::chrono::duration<double>(std::min(seconds, 1e8)));
-}
-std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
 std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
-
-template <std::size_t n>
-void put(char (&to)[n], const std::string& text) {
-    to[text.copy(to, n - 1)] = 0;
-}
-
-bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
-    const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
-    return x < y + b_bytes && y < x + a_bytes;
-}
 
 }  // namespace
 
@@ -121,14 +103,11 @@ void Operation::compare() const {
     const std::size_t usual = usual_rank(texts);
     for (std::size_t r = 0; r < texts.size(); ++r)
         if (texts[r] != texts[usual])
-            differ(rank_text(static_cast<int>(r)) + ": " + heard_[usual].place, texts[usual],
-                   texts[r]);
+            differ(rank_text(r) + ": " + heard_[usual].place, texts[usual], texts[r]);
     for (std::size_t r = 0; r < expected_.size(); ++r)
         if (expected_[r] != heard_[r].count)
-            differ(
-                head_,
-                std::to_string(expected_[r]) + " elements from " + rank_text(static_cast<int>(r)),
-                std::to_string(heard_[r].count));
+            differ(head_, std::to_string(expected_[r]) + " elements from " + rank_text(r),
+                   std::to_string(heard_[r].count));
 }
 
 // ---- failures
@@ -376,17 +355,18 @@ Link& Group::channel(Route route, const Waiting& waiting) {
 void Group::announce(const catena_operation& o, Operation& operation) {
     Told told = {.count = 0, .place = {}, .text = {}};
     std::string text = agreement(o, info_);
-    if (is_pair(o))
+    if (is_pair(o.kind))
         text = text_of(o.dtype) + " x " + std::to_string(o.count) + " with tag " +
                std::to_string(o.tag) + " from " + rank_text(operation.route_.first) + " to " +
                rank_text(operation.route_.second);
-    put(told.text, text);
-    put(told.place, operation.head_.substr(operation.head_.find('[')));
-    const std::string label = text + operation.head_.substr(operation.head_.find(']') + 1);
+    const std::string place = name_of(o);
+    copy_text(told.text, text.c_str());
+    copy_text(told.place, place.c_str());
+    const std::string label = text + place.substr(place.find(']') + 1);
     Peers::Exchange exchange = {.kind = CATENA_OP_ALLTOALL, .bytes = sizeof told};
     exchange.label = label.c_str();
     exchange.timeout = operation.seconds_;
-    if (is_pair(o)) {
+    if (is_pair(o.kind)) {
         exchange.kind = o.kind;
         exchange.peer = o.peer;
         operation.told_ = {told};
@@ -395,7 +375,7 @@ void Group::announce(const catena_operation& o, Operation& operation) {
         operation.told_.assign(at(info_.size), told);
         operation.heard_ = operation.told_;
     }
-    if (o.kind == CATENA_OP_GATHER || o.kind == CATENA_OP_SCATTER || o.kind == CATENA_OP_ALLTOALL) {
+    if (exchanges(o.kind)) {
         const Pieces sends = send_pieces(o, info_), recvs = recv_pieces(o, info_);
         std::vector<std::uint64_t> sent = sends.counts;
         operation.expected_ = recvs.counts;
@@ -495,7 +475,7 @@ std::shared_ptr<Work> Group::start(const catena_operation& o) {
 
 void Group::launch(const catena_operation& o, Link& link, const Waiting& waiting) {
     const int me = info_.rank;
-    const bool root = o.peer == me, pair = is_pair(o);
+    const bool root = o.peer == me, pair = is_pair(o.kind);
     const bool gives = pair ? o.kind == CATENA_OP_SEND
                             : root || (o.kind != CATENA_OP_BCAST && o.kind != CATENA_OP_SCATTER);
     const bool takes = pair   ? o.kind == CATENA_OP_RECV
@@ -530,9 +510,7 @@ void Group::launch(const catena_operation& o, Link& link, const Waiting& waiting
         std::ranges::all_of(o.kind == CATENA_OP_ALLGATHER ? recvs.counts : sends.counts,
                             [&](std::uint64_t n) { return n == o.count; });
 
-    const bool exchanges =
-        o.kind == CATENA_OP_GATHER || o.kind == CATENA_OP_SCATTER || o.kind == CATENA_OP_ALLTOALL;
-    if (exchanges && gives && takes && count(sends, me) > 0 && given(me) != taken(me))
+    if (exchanges(o.kind) && gives && takes && count(sends, me) > 0 && given(me) != taken(me))
         check("cudaMemcpyAsync", cudaMemcpyAsync(taken(me), given(me), count(sends, me) * item,
                                                  cudaMemcpyDeviceToDevice, link.stream()));
     const Library& library = nccl();

@@ -4,7 +4,6 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
-#include <chrono>
 #include <functional>
 #include <string>
 
@@ -13,9 +12,8 @@
 
 namespace catena_nccl {
 
-using catena::plugin::Error;
+using catena::plugin::Clock, catena::plugin::Error;
 using catena::plugin::cuda::CurrentDevice;
-using Clock = std::chrono::steady_clock;
 
 struct Symbol {
     void* address;

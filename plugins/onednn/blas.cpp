@@ -3,6 +3,8 @@
 #include <climits>
 #include <vector>
 
+#include <catena/plugin/blas.hpp>
+
 #include "engine.hpp"
 
 namespace catena_onednn {
@@ -124,12 +126,6 @@ catena_status gemm(catena_ctx* ctx, const catena_gemm* g) {
 // a product, other threads could use up the memory that require_memory() has found.
 void generate_products() { [[maybe_unused]] static const bool ready = generate_code(); }
 
-const catena_blas blas_table = {
-    .struct_size = sizeof(catena_blas),
-    .reserved = 0,
-    .name = "onednn",
-    .supports = supports,
-    .gemm = gemm,
-};
+const catena_blas blas_table = blas_of("onednn", supports, gemm);
 
 }  // namespace catena_onednn

@@ -45,8 +45,8 @@ std::int64_t even(std::int64_t n, std::int64_t images) { return ceil_div(n, ceil
 
 Cut cut(const Geometry& g, bool winograd, std::int64_t at_least) {
     if (winograd && g.kh == 3 && g.kw == 3 && g.stride_y == 1 && g.stride_x == 1 &&
-        g.dilate_y == 1 && g.dilate_x == 1 && g.groups == 1 &&
-        g.n >= few_pieces / 2 && std::min(g.channels, g.outputs) >= winograd_channels &&
+        g.dilate_y == 1 && g.dilate_x == 1 && g.groups == 1 && g.n >= few_pieces / 2 &&
+        std::min(g.channels, g.outputs) >= winograd_channels &&
         g.channels * g.outputs >= winograd_filters) {
         const std::int64_t tiles = ceil_div(g.oh, 4) * ceil_div(g.ow, 4);
         const std::int64_t most = g.n >= most_pieces ? g.n / few_pieces : ceil_div(g.n, 4);
@@ -195,8 +195,9 @@ private:
                                             with_scratchpad(), engine(), desc);
             take<Data>(step, back, back.diff_src_desc(), back.diff_dst_desc(), back.weights_desc());
         } else {
-            const Filter::primitive_desc back({algorithm, x, weights, b, y, stride, skipped, pad, pad},
-                                              with_scratchpad(), engine(), desc);
+            const Filter::primitive_desc back(
+                {algorithm, x, weights, b, y, stride, skipped, pad, pad}, with_scratchpad(),
+                engine(), desc);
             take<Filter>(step, back, back.src_desc(), back.diff_dst_desc(),
                          back.diff_weights_desc());
         }
@@ -523,29 +524,22 @@ catena_status run(catena_ctx* ctx, const catena_call* call) {
     return guarded(ctx, [&] { Work(*call).run(ctx, *call); });
 }
 
-template <const char* function, int phase>
-constexpr catena_kernel kernel = [] {
-    catena_kernel k = plain_kernel(function, phase, "cpu", Row<float>::dtypes);
-    k.name = "oneDNN";
-    k.priority = CATENA_PRIORITY_VENDOR;
-    k.version_min = k.version_max = 3;  // which has groups
-    k.supports = supports;
-    k.plan = plan;
-    k.run = run;
-    return k;
-}();
-
-constexpr const catena_kernel* kernels[] = {
-    &kernel<convolution_2d, CATENA_PHASE_FORWARD>,
-    &kernel<convolution_2d, CATENA_PHASE_BACKWARD>,
-    &kernel<deconvolution_2d, CATENA_PHASE_FORWARD>,
-    &kernel<deconvolution_2d, CATENA_PHASE_BACKWARD>,
-    &kernel<convolution_2d_grad_w, CATENA_PHASE_FORWARD>,
-    &kernel<convolution_2d_grad_w, CATENA_PHASE_BACKWARD>,
-};
-
 }  // namespace
 
-constinit const std::span<const catena_kernel* const> convolution_kernels = kernels;
+std::vector<catena_kernel> convolution_kernels() {
+    std::vector<catena_kernel> all;
+    for (const char* function : {convolution_2d, deconvolution_2d, convolution_2d_grad_w})
+        for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
+            catena_kernel& k =
+                all.emplace_back(plain_kernel(function, phase, "cpu", Row<float>::dtypes));
+            k.name = "oneDNN";
+            k.priority = CATENA_PRIORITY_VENDOR;
+            k.version_min = k.version_max = 3;  // which has groups
+            k.supports = supports;
+            k.plan = plan;
+            k.run = run;
+        }
+    return all;
+}
 
 }  // namespace catena_onednn

@@ -3,8 +3,8 @@
 
 #include <csignal>
 #include <cstdint>
-#include <span>
 #include <unordered_map>
+#include <vector>
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -120,7 +120,7 @@ inline dnnl::primitive_attr with_scratchpad() {
     return attr;
 }
 
-extern const std::span<const catena_kernel* const> convolution_kernels;
+std::vector<catena_kernel> convolution_kernels();
 extern const catena_blas blas_table;
 
 // Generates the code of all products, if there is none yet. Throws Error. [any]

@@ -35,9 +35,9 @@ bool usable() {
 }
 
 const catena_plugin& table() {
+    static const auto& kernels = *new KernelList(convolution_kernels());
     static const catena_plugin plugin =
-        usable() ? table_of({.kernels = convolution_kernels, .extensions = extensions})
-                 : table_of({});
+        usable() ? table_of({.kernels = kernels.pointers, .extensions = extensions}) : table_of({});
     return plugin;
 }
 

@@ -28,8 +28,8 @@ struct RandomBlock {
     cuda::Draws draws;
     C shift, scale;
 };
-template <class Numbers, class T>
-void fill_on_device(const auto& call, double shift, double scale) {
+template <class Numbers, class T, class F>
+void fill_random(const cuda::Call<F>& call, double shift, double scale) {
     using C = cuda::Compute<T>;
     const auto y = call.template y<T>(0);
     const std::uint64_t blocks = random_blocks<C>(y.size());
@@ -43,21 +43,3 @@ void fill_on_device(const auto& call, double shift, double scale) {
 }
 
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::RandomUniform> {
-    template <class T>
-    static void forward(const auto& call) {
-        const double low = call.template attr<"low">();
-        catena::plugins::fill_on_device<catena::plugins::UniformNumbers, T>(
-            call, low, call.template attr<"high">() - low);
-    }
-};
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::RandomNormal> {
-    template <class T>
-    static void forward(const auto& call) {
-        catena::plugins::fill_on_device<catena::plugins::NormalNumbers, T>(
-            call, call.template attr<"mean">(), call.template attr<"stddev">());
-    }
-};

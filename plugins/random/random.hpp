@@ -96,7 +96,7 @@ private:
     }
 };
 
-// y = shift + scale * number, or adds that.
+// y = shift + scale * number, or adds that; overloaded for CUDA.
 template <class Numbers, class T>
 CATENA_KERNEL void fill_random(const auto& call, double shift_by, double scale_by) {
     const auto y = call.template y<T>(0);
@@ -141,6 +141,7 @@ struct RandomUniform {
             .example("shape=[2,3]")
             .example("shape=[300] low=-2 high=3")
             .example("shape=[129] dtype=\"float64\"");
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) { infer_random(s); }
     template <class T>
@@ -163,6 +164,7 @@ struct RandomNormal {
             .example("shape=[2,3]")
             .example("shape=[300] mean=-2 stddev=3")
             .example("shape=[129] dtype=\"float64\"");
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) { infer_random(s); }
     template <class T>

@@ -22,18 +22,10 @@ struct Slstm {
         g.check_least_ndim(0, 2);
         const Meta cell = g.x_meta(0);
         g.check_shape(1, cell.shape());
-        List of_x = list_of(cell.shape()), of_gates = of_x;
+        List of_x = list_of(cell.shape());
         of_x[1] *= 4;
-        of_gates.insert(of_gates.begin() + 2, 4);
-        const auto gates_of = [&](std::size_t i) {
-            g.check_shape(i, of_x);
-            const Var all = reshape(g.x(i), of_gates);
-            const auto gate = [&](std::int64_t k) {
-                return reshape(slice(all, 2, k, k + 1), cell.shape());
-            };
-            return LstmGates<Var>{gate(0), gate(1), gate(2), gate(3)};
-        };
-        const LstmGates<Var> first = gates_of(2), second = gates_of(3);
+        for (const std::size_t i : {2, 3}) g.check_shape(i, of_x);
+        const LstmGates<Var> first = gates_in(g.x(2)), second = gates_in(g.x(3));
         const Var c = first.activated().cell(g.x(0)) + second.activated().cell(g.x(1));
         return {c, math::sigmoid(first.o + second.o) * math::tanh(c)};
     }

@@ -23,10 +23,18 @@ struct Lstm {
             .example("c_prev=(2,1,2,2) x=(1,4,2,2)");
     static constexpr auto retain_x = ports(0, 1);
     static constexpr auto retain_y = ports(0);
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
-        const Shape c = s.x(0);
-        const Shape x = s.x(1);
+        const Shape c = s.x(0), x = s.x(1);
+        check_shapes(s, c, x);
+        std::int64_t h[CATENA_MAX_NDIM];
+        std::copy(c.begin(), c.end(), h);
+        h[0] = x[0];
+        s.y(0, c);
+        s.y(1, Shape(h, c.size()));
+    }
+    static void check_shapes(const auto& s, Shape c, Shape x) {
         s.check_least_ndim(0, 2);
         if (x.size() != c.size() || x[1] != times(4, c[1]) || x[0] > c[0] ||
             !std::ranges::equal(x.subspan(2), c.subspan(2))) [[unlikely]] {
@@ -36,23 +44,16 @@ struct Lstm {
             s.check(x[0] <= c[0], "x.shape[0]", "at most c_prev's " + text_of(c[0]), x[0]);
             s.check(false, "x.shape[2:]", c.subspan(2), x.subspan(2));
         }
-        std::int64_t h[CATENA_MAX_NDIM];
-        std::copy(c.begin(), c.end(), h);
-        h[0] = x[0];
-        s.y(0, c);
-        s.y(1, Shape(h, c.size()));
     }
 
-    static void gradient(const auto& g) {
-        const LstmLayout at(g.x_shape(0), g.x_shape(1));
-        const LstmGradients gx = lstm_gradients(at, at.own(g.x(0)), g.x(1), at.own(g.y(0)),
-                                                at.own(g.gy(0)), g.gy(1), g.wants(0), g.wants(1));
-        if (g.wants(0) && at.rows == at.batch) g.gx(0, gx.c_prev);
-        else if (g.wants(0)) {
-            const Var beyond = or_zeros(rows_of(g.gy(0), at.rows, at.batch), g.x(1), at.beyond());
-            g.gx(0, call<"catena.concat">({gx.c_prev, beyond}, {set("axis", 0)}));
-        }
-        if (g.wants(1)) g.gx(1, gx.x);
+    static std::array<Var, 2> compose(const auto& g) {
+        const Meta cells = g.x_meta(0), gates = g.x_meta(1);
+        check_shapes(g, cells.shape(), gates.shape());
+        const Var c_prev = g.x(0), x = g.x(1);
+        const std::int64_t rows = x.dim(0);
+        const LstmGates<Var> v = gates_in(x).activated();
+        const Var c = v.cell(slice(c_prev, 0, 0, rows)), h = v.hidden(math::tanh(c));
+        return {rows < c_prev.dim(0) ? concat({c, slice(c_prev, 0, rows)}, 0) : c, h};
     }
 
     template <class T>
@@ -60,27 +61,17 @@ struct Lstm {
         const auto c_prev = call.template x<T>(0);
         const auto x = call.template x<T>(1);
         const auto c = call.template y<T>(0);
-        const auto h = call.template y<T>(1);
-        const bool add_c = call.adds(0);
-        const bool add_h = call.adds(1);
         const LstmLayout at(c_prev.shape, x.shape);
-        at.for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
-            LstmRun<T> gates;
-            T cells[LstmRun<T>::most];
-            T hidden[LstmRun<T>::most];
-            gates.load(x.data + q, at.inner, n);
-            const T* const prev = c_prev.data + p;
-            CATENA_LOOP
-            for (std::int64_t k = 0; k < n; ++k) {
-                const LstmGates<T> v = gates[k].activated();
-                cells[k] = v.cell(prev[k]);
-                hidden[k] = v.hidden(math::tanh(cells[k]));
-            }
-            LstmRun<T>::put(c.data + p, cells, n, add_c);
-            LstmRun<T>::put(h.data + p, hidden, n, add_h);
-        });
-        const std::int64_t done = at.rows * at.units * at.inner;
-        LstmRun<T>::put(c.data + done, c_prev.data + done, c.size() - done, add_c);
+        run_step(call, LstmStep<T>{.rows = at.rows,
+                                   .units = at.units,
+                                   .inner = at.inner,
+                                   .x = x.data,
+                                   .c_prev = c_prev.data,
+                                   .c = c.data,
+                                   .h = call.template y<T>(1).data,
+                                   .add_c = call.adds(0),
+                                   .add_h = call.adds(1)});
+        put_rest(call, at, c_prev.data, c, call.adds(0));
     }
 
     // Recomputes the gates, which costs less than the memory for keeping them.
@@ -88,39 +79,34 @@ struct Lstm {
     CATENA_KERNEL static void backward(const auto& call) {
         const auto c_prev = call.template x<T>(0);
         const auto x = call.template x<T>(1);
-        const auto c = call.template y<T>(0);
-        const auto gc = call.template gy<T>(0);
-        const auto gh = call.template gy<T>(1);
+        const T* const gc = call.template gy<T>(0).data;
         const auto gprev = call.template gx<T>(0);
-        const auto gx = call.template gx<T>(1);
-        const bool add_prev = call.adds(0);
-        const bool add_x = call.adds(1);
         const LstmLayout at(c_prev.shape, x.shape);
-        at.for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
-            LstmRun<T> gates;
-            T of_c[LstmRun<T>::most];
-            T of_h[LstmRun<T>::most];
-            T of_prev[LstmRun<T>::most];
-            gates.load(x.data + q, at.inner, n);
-            LstmRun<T>::get(of_c, gc ? gc.data + p : nullptr, n);
-            LstmRun<T>::get(of_h, gh ? gh.data + p : nullptr, n);
-            const T* const cells = c.data + p;
-            const T* const prev = c_prev.data + p;
-            CATENA_LOOP
-            for (std::int64_t k = 0; k < n; ++k) {
-                const LstmGates<T> v = gates[k].activated();
-                const T t = math::tanh(cells[k]);
-                const T g = v.of_cell(of_c[k], of_h[k], t);
-                of_prev[k] = g * v.f;
-                gates.set(k, v.gradient(g, of_h[k], t, prev[k]));
-            }
-            if (gprev) LstmRun<T>::put(gprev.data + p, of_prev, n, add_prev);
-            if (gx) gates.store(gx.data + q, at.inner, n, add_x);
-        });
-        const std::int64_t done = at.rows * at.units * at.inner;
-        if (gprev && gc)
-            LstmRun<T>::put(gprev.data + done, gc.data + done, c.size() - done, add_prev);
-        else if (gprev && !add_prev) std::fill_n(gprev.data + done, c.size() - done, T(0));
+        run_step(call, LstmStepGradient<T>{.rows = at.rows,
+                                           .units = at.units,
+                                           .inner = at.inner,
+                                           .activated = 0,
+                                           .gates = x.data,
+                                           .c = call.template y<T>(0).data,
+                                           .c_prev = c_prev.data,
+                                           .gh = call.template gy<T>(1).data,
+                                           .gc = gc,
+                                           .of_gates = call.template gx<T>(1).data,
+                                           .gc0 = gprev.data,
+                                           .add_gc0 = call.adds(0),
+                                           .add_of_gates = call.adds(1)});
+        if (gprev) put_rest(call, at, gc, gprev, call.adds(0));
+    }
+
+private:
+    // Copies the rows that x lacks; a null `from` counts as zeros.
+    template <class T>
+    CATENA_KERNEL static void put_rest(const auto& call, const LstmLayout& at, const T* from,
+                                       Tensor<T> to, bool add) {
+        const std::int64_t done = at.rows * at.units * at.inner, rest = to.size() - done;
+        if (rest > 0)
+            put_elements(call, from != nullptr ? from + done : nullptr,
+                         Tensor<T>{to.data + done, Shape(&rest, 1)}, add);
     }
 };
 

@@ -74,24 +74,23 @@ struct LstmRun {
     T gate[4][most];  // a, i, f, o
 };
 
-// rows_of(): rows [from, to) of x; a constant is returned as is. or_zeros(): zeros for a constant.
-inline Var rows_of(const Var& x, std::int64_t from, std::int64_t to) {
-    if (x.is_constant()) return x;
-    return call<"catena.get_item">({x}, {set("begin", Ints(&from, 1)), set("end", Ints(&to, 1))});
-}
-inline Var zeros_like(const Var& like, Shape shape) {
-    return broadcast_to(scalar_like(like, 0), shape);
-}
-inline Var or_zeros(const Var& v, const Var& like, const IntList& shape) {
-    return v.is_constant() ? zeros_like(like, shape) : v;
+// The gates' inputs in x (N, 4 units, ...). A template, so that nvcc does not instantiate it: CUDA
+// sources do not compose Vars.
+LstmGates<Var> gates_in(const auto& x) {
+    List cells = list_of(x.meta().shape());
+    cells[1] /= 4;
+    List gates = cells;
+    gates.insert(gates.begin() + 2, 4);
+    const Var apart = reshape(x, gates);
+    const auto gate = [&](std::int64_t k) { return reshape(slice(apart, 2, k, k + 1), cells); };
+    return {gate(0), gate(1), gate(2), gate(3)};
 }
 
 // Cells (N, units, ...) and their gates (N, 4 units, ...).
 struct LstmLayout {
-    LstmLayout(Shape c, Shape x)
-        : trailing(c.subspan(2)), batch(c[0]), rows(x[0]), units(c[1]), inner(size_of(trailing)) {}
-    LstmLayout(std::int64_t n, std::int64_t n_units)
-        : batch(n), rows(n), units(n_units), inner(1) {}
+    LstmLayout(Shape c, Shape x) : rows(x[0]), units(c[1]), inner(size_of(c.subspan(2))) {}
+    LstmLayout(std::int64_t n, std::int64_t n_units, std::int64_t n_inner)
+        : rows(n), units(n_units), inner(n_inner) {}
     // Calls body(p, q, n), in parallel, for runs of n cells from cell p on, with gates from x[q] on.
     template <class Call, class Body>
     void for_each_run(const Call& call, const Body& body) const {
@@ -110,65 +109,123 @@ struct LstmLayout {
         parallel<Call::isa>(call.context(), lines * pieces, 16 * std::min(line, most), run);
     }
 
-    struct Extents {
-        operator IntList() const { return Ints(values, ndim); }  // NOLINT: is a shape
-        std::int64_t values[CATENA_MAX_NDIM + 1];
-        std::size_t ndim;
-    };
-    Extents gates() const { return with({rows, units, 4}); }
-    Extents gate() const { return with({rows, units, 1}); }
-    Extents cells() const { return with({rows, units}); }
-    Extents all_gates() const { return with({rows, 4 * units}); }
-    Extents beyond() const { return with({batch - rows, units}); }
-    Var own(const Var& c) const { return rows == batch ? c : rows_of(c, 0, rows); }
-
-    Shape trailing;
-    std::int64_t batch;
     std::int64_t rows;  // of x
     std::int64_t units;
     std::int64_t inner;
-
-private:
-    Extents with(std::initializer_list<std::int64_t> head) const {
-        Extents e;
-        std::int64_t* const end = std::copy(head.begin(), head.end(), e.values);
-        std::copy(trailing.begin(), trailing.end(), end);
-        e.ndim = head.size() + trailing.size();
-        return e;
-    }
 };
 
-// Gradients for the rows of x. c_prev, gc and gh may be the constant 0; unwanted results are 0.
-struct LstmGradients {
-    Var c_prev, x;
+// The type in which gradients of cells are accumulated over the steps.
+template <class T>
+using LstmSum = std::conditional_t<sizeof(T) < sizeof(float), float, T>;
+
+// The cells of a step. A null input counts as zeros; a null result is not wanted.
+template <class T>
+struct LstmStep {
+    std::int64_t rows, units, inner = 1;
+    const T* x;                     // a, i, f, o
+    const T* from_state = nullptr;  // added to x; may be the memory of `gates`
+    const T* c_prev;
+    T* gates = nullptr;  // activated
+    T* c;
+    T* h;
+    std::int64_t add_c = 0, add_h = 0;
 };
-// A template, so that nvcc does not instantiate it: CUDA sources do not compose Vars.
-LstmGradients lstm_gradients(const auto& at, const Var& c_prev, const Var& x, const Var& c,
-                             const Var& gc, const Var& gh, bool wants_c_prev, bool wants_x) {
-    // Views x as (N, units, 4, ...): each gate is a slice of it.
-    const Var apart = reshape(x, at.gates());
-    const auto gate = [&](std::int64_t k) {
-        const std::int64_t begin[] = {0, 0, k};
-        const std::int64_t end[] = {at.rows, at.units, k + 1};
-        const Var slice =
-            call<"catena.get_item">({apart}, {set("begin", Ints(begin)), set("end", Ints(end))});
-        return reshape(slice, at.cells());
-    };
-    const LstmGates<Var> v = LstmGates<Var>{gate(0), gate(1), gate(2), gate(3)}.activated();
-    const Var t = math::tanh(c);
-    const Var g = v.of_cell(gc, gh, t);
-    LstmGradients result;
-    if (wants_c_prev) result.c_prev = or_zeros(g * v.f, v.f, at.cells());
-    if (wants_x) {
-        const LstmGates<Var> of = v.gradient(g, gh, t, c_prev);
-        const auto part = [&](const Var& of_gate) {
-            return reshape(or_zeros(of_gate, v.f, at.cells()), at.gate());
-        };
-        result.x = reshape(call<"catena.concat">({part(of.a), part(of.i), part(of.f), part(of.o)},
-                                                 {set("axis", 2)}),
-                           at.all_gates());
-    }
-    return result;
+template <class T>
+struct LstmStepGradient {
+    std::int64_t rows, units, inner = 1;
+    std::int64_t rows_after = 0;  // rows for which the next step has left gradients
+    std::int64_t activated = 1;   // whether gates are
+    const T* gates;
+    const T* c;
+    const T* c_prev;
+    const T* h_prev = nullptr;
+    const T* gh;  // gradients of this step's outputs
+    const T* gc;
+    const T* gh_after = nullptr;
+    LstmSum<T>* carried = nullptr;  // gradient of c: from the next step, then for the previous one
+    T* of_gates;
+    T* kept = nullptr;  // receives a copy of h_prev
+    T* gc0;             // gradient of c0, in the first step
+    std::int64_t add_gc0, add_of_gates = 0;
+};
+
+// The operations of a step on a device; overloaded for CUDA.
+template <class T>
+CATENA_KERNEL void run_step(const auto& call, const LstmStep<T>& s) {
+    const LstmLayout at(s.rows, s.units, s.inner);
+    at.for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
+        LstmRun<T> gates;
+        LstmRun<T> more;
+        T prev[LstmRun<T>::most];
+        T cells[LstmRun<T>::most];
+        T hidden[LstmRun<T>::most];
+        gates.load(s.x + q, s.inner, n);
+        if (s.from_state != nullptr) {
+            more.load(s.from_state + q, s.inner, n);
+            CATENA_LOOP
+            for (std::int64_t k = 0; k < n; ++k) {
+                const LstmGates<T> v = gates[k], w = more[k];
+                gates.set(k, {v.a + w.a, v.i + w.i, v.f + w.f, v.o + w.o});
+            }
+        }
+        LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
+        CATENA_LOOP
+        for (std::int64_t k = 0; k < n; ++k) {
+            const LstmGates<T> v = gates[k].activated();
+            cells[k] = v.cell(prev[k]);
+            gates.set(k, v);
+            hidden[k] = v.hidden(math::tanh(cells[k]));
+        }
+        LstmRun<T>::put(s.c + p, cells, n, s.add_c != 0);
+        LstmRun<T>::put(s.h + p, hidden, n, s.add_h != 0);
+        if (s.gates != nullptr) gates.store(s.gates + q, s.inner, n, false);
+    });
+}
+template <class T>
+CATENA_KERNEL void run_step(const auto& call, const LstmStepGradient<T>& s) {
+    const std::int64_t cells_after = s.rows_after * s.units;
+    const LstmLayout at(s.rows, s.units, s.inner);
+    at.for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
+        const bool handed = p < cells_after;  // the same for a whole run, which is in one row
+        LstmRun<T> gates;
+        T prev[LstmRun<T>::most];
+        T gh[LstmRun<T>::most], gh_after[LstmRun<T>::most];
+        T gc[LstmRun<T>::most], gc_after[LstmRun<T>::most];
+        gates.load(s.gates + q, s.inner, n);
+        if (s.activated == 0) {
+            CATENA_LOOP
+            for (std::int64_t k = 0; k < n; ++k) gates.set(k, gates[k].activated());
+        }
+        LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
+        LstmRun<T>::get(gh, s.gh == nullptr ? nullptr : s.gh + p, n);
+        LstmRun<T>::get(gc, s.gc == nullptr ? nullptr : s.gc + p, n);
+        LstmRun<T>::get(gh_after, handed ? s.gh_after + p : nullptr, n);
+        LstmRun<T>::get(gc_after, handed ? s.carried + p : nullptr, n);
+        const T* const c = s.c + p;
+        CATENA_LOOP
+        for (std::int64_t k = 0; k < n; ++k) {
+            const LstmGates<T> v = gates[k];
+            const T t = math::tanh(c[k]);
+            const T of_h = gh[k] + gh_after[k];
+            const T g = v.of_cell(gc[k] + gc_after[k], of_h, t);
+            gates.set(k, v.gradient(g, of_h, t, prev[k]));
+            gc[k] = g * v.f;
+        }
+        if (s.of_gates != nullptr) gates.store(s.of_gates + q, s.inner, n, s.add_of_gates != 0);
+        if (s.kept != nullptr)
+            LstmRun<T>::get(s.kept + p, s.h_prev == nullptr ? nullptr : s.h_prev + p, n);
+        if (s.gc0 != nullptr) LstmRun<T>::put(s.gc0 + p, gc, n, s.add_gc0 != 0);
+        else if (s.carried != nullptr) LstmRun<T>::put(s.carried + p, gc, n, false);
+    });
+}
+// Copies elements, or adds them; a null `from` counts as zeros.
+template <class T>
+CATENA_KERNEL void put_elements(const auto& call, const T* from, Tensor<T> to, bool add) {
+    call.parallel(to.size(), 1, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+        const std::int64_t n = end - begin;
+        if (from != nullptr) LstmRun<T>::put(to.data + begin, from + begin, n, add);
+        else if (!add) std::fill_n(to.data + begin, n, T(0));
+    });
 }
 
 }  // namespace catena::plugins

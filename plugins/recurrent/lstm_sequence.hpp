@@ -65,114 +65,6 @@ private:
     std::int64_t total_ = 0;
 };
 
-// The type in which gradients of cells are accumulated over the steps.
-template <class T>
-using LstmSum = std::conditional_t<sizeof(T) < sizeof(float), float, T>;
-
-// The cells of a step. A null input counts as zeros; a null result is not wanted.
-template <class T>
-struct LstmStep {
-    std::int64_t rows, units;
-    const T* x;           // a, i, f, o
-    const T* from_state;  // added to x; may be the memory of `gates`
-    const T* c_prev;
-    T* gates;  // activated
-    T* c;
-    T* h;
-};
-template <class T>
-struct LstmStepGradient {
-    std::int64_t rows, units;
-    std::int64_t rows_after;  // rows for which the next step has left gradients
-    const T* gates;
-    const T* c;
-    const T* c_prev;
-    const T* h_prev;
-    const T* gh;  // gradients of this step's outputs
-    const T* gc;
-    const T* gh_after;
-    LstmSum<T>* carried;  // gradient of c: from the next step, then for the previous one
-    T* of_gates;
-    T* kept;  // receives a copy of h_prev
-    T* gc0;   // gradient of c0, in the first step
-    std::int64_t add_gc0;
-};
-
-// The operations of a step on a device; overloaded for CUDA.
-template <class T>
-CATENA_KERNEL void run_step(const auto& call, const LstmStep<T>& s) {
-    LstmLayout(s.rows, s.units)
-        .for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
-            LstmRun<T> gates;
-            LstmRun<T> more;
-            T prev[LstmRun<T>::most];
-            gates.load(s.x + q, 1, n);
-            if (s.from_state != nullptr) {
-                more.load(s.from_state + q, 1, n);
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k) {
-                    const LstmGates<T> v = gates[k], w = more[k];
-                    gates.set(k, {v.a + w.a, v.i + w.i, v.f + w.f, v.o + w.o});
-                }
-            }
-            LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
-            T* const c = s.c + p;
-            T* const h = s.h + p;
-            CATENA_LOOP
-            for (std::int64_t k = 0; k < n; ++k) {
-                const LstmGates<T> v = gates[k].activated();
-                const T cell = v.cell(prev[k]);
-                gates.set(k, v);
-                c[k] = cell;
-                h[k] = v.hidden(math::tanh(cell));
-            }
-            gates.store(s.gates + q, 1, n, false);
-        });
-}
-template <class T>
-CATENA_KERNEL void run_step(const auto& call, const LstmStepGradient<T>& s) {
-    const std::int64_t cells_after = s.rows_after * s.units;
-    LstmLayout(s.rows, s.units)
-        .for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
-            const bool handed = p < cells_after;  // the same for a whole run, which is in one row
-            LstmRun<T> gates;
-            T prev[LstmRun<T>::most];
-            T gh[LstmRun<T>::most], gh_after[LstmRun<T>::most];
-            T gc[LstmRun<T>::most], gc_after[LstmRun<T>::most];
-            gates.load(s.gates + q, 1, n);
-            LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
-            LstmRun<T>::get(gh, s.gh == nullptr ? nullptr : s.gh + p, n);
-            LstmRun<T>::get(gc, s.gc == nullptr ? nullptr : s.gc + p, n);
-            LstmRun<T>::get(gh_after, handed ? s.gh_after + p : nullptr, n);
-            LstmRun<T>::get(gc_after, handed ? s.carried + p : nullptr, n);
-            const T* const c = s.c + p;
-            CATENA_LOOP
-            for (std::int64_t k = 0; k < n; ++k) {
-                const LstmGates<T> v = gates[k];
-                const T t = math::tanh(c[k]);
-                const T of_h = gh[k] + gh_after[k];
-                const T g = v.of_cell(gc[k] + gc_after[k], of_h, t);
-                gates.set(k, v.gradient(g, of_h, t, prev[k]));
-                gc[k] = g * v.f;
-            }
-            gates.store(s.of_gates + q, 1, n, false);
-            if (s.kept != nullptr)
-                LstmRun<T>::get(s.kept + p, s.h_prev == nullptr ? nullptr : s.h_prev + p, n);
-            if (s.gc0 != nullptr) LstmRun<T>::put(s.gc0 + p, gc, n, s.add_gc0 != 0);
-            else if (s.carried != nullptr) LstmRun<T>::put(s.carried + p, gc, n, false);
-        });
-}
-template <class T>
-CATENA_KERNEL void add_elements(const auto& call, const T* from, Tensor<T> to) {
-    call.parallel(to.size(), 1, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-        LstmRun<T>::put(to.data + begin, from + begin, end - begin, true);
-    });
-}
-template <class T>
-CATENA_KERNEL void zero_elements(const auto&, Tensor<T> to) {
-    std::fill_n(to.data, to.size(), T(0));
-}
-
 struct LstmSequence {
     static constexpr auto about =
         describe(
@@ -207,8 +99,16 @@ struct LstmSequence {
     static constexpr bool any_half = false;  // products need the dtypes
 
     static void infer(const auto& s) {
-        const Shape x = s.x(0);
-        const Shape w = s.x(1);
+        const Shape x = s.x(0), w = s.x(1);
+        check_shapes(s, x, w);
+        std::int64_t shape[3];
+        std::copy(x.begin(), x.end(), shape);
+        shape[x.size() - 1] = w[1];
+        s.y(0, Shape(shape, x.size()));
+        s.y(1, Shape(shape, x.size()));
+        s.y(2, x);
+    }
+    static void check_shapes(const auto& s, Shape x, Shape w) {
         const Ints rows = s.template attr<"rows">();
         if (x.size() != (rows.empty() ? 3u : 2u)) [[unlikely]]
             s.check(false, "x.ndim", rows.empty() ? "3, or 2 with rows" : "2, for there are rows",
@@ -236,60 +136,32 @@ struct LstmSequence {
         const std::int64_t state[] = {rows.empty() ? x[1] : rows[0], w[1]};
         s.check_shape(2, state);
         s.check_shape(3, state);
-        std::int64_t shape[3];
-        std::copy(x.begin(), x.end(), shape);
-        shape[x.size() - 1] = w[1];
-        s.y(0, Shape(shape, x.size()));
-        s.y(1, Shape(shape, x.size()));
-        s.y(2, x);
     }
 
-    // Composes the gradient of host functions, in the steps of the kernel.
-    static void gradient(const auto& g) {
-        const Steps steps = steps_of(g, g.x_shape(0));
-        if (steps.count() == 0) return;
-        const std::int64_t units = g.x_shape(1)[1];
-        const auto flat = [&](const Var& v, std::int64_t width) {
-            return v.is_constant() ? v : reshape(v, {steps.total(), width});
-        };
-        const Var x = flat(g.x(0), 4 * units);
+    // In the steps of the kernel.
+    static std::array<Var, 3> compose(const auto& g) {
+        const Meta x = g.x_meta(0), w_meta = g.x_meta(1);
+        check_shapes(g, x.shape(), w_meta.shape());
+        const Steps steps = steps_of(g, x.shape());
         const Var w = g.x(1);
-        const Var h = flat(g.y(0), units);
-        const Var c = flat(g.y(1), units);
-        const Var of_h = flat(g.gy(0), units);
-        const Var of_c = flat(g.gy(1), units);
-        // Pads the gradient that a later, smaller step leaves with zeros to n rows.
-        const auto padded = [&](const Var& v, std::int64_t from, std::int64_t n) {
-            if (v.is_constant() || from == n) return v;
-            const std::int64_t shape[] = {n - from, units};
-            return call<"catena.concat">({v, zeros_like(v, shape)}, {set("axis", 0)});
-        };
-        Var gh(0), gc(0);
-        std::vector<Var> gates(static_cast<std::size_t>(steps.count()));
-        std::vector<Var> states(gates.size());  // the state before each step
-        steps.for_each_back([&](const Steps::Step& s) {
-            const auto own = [&](const Var& v) { return rows_of(v, s.first, s.first + s.rows); };
-            const auto prev = [&](const Var& all, const Var& first) {
-                return s.is_first() ? first : rows_of(all, s.before, s.before + s.rows);
-            };
-            Var& state = states[static_cast<std::size_t>(s.index)] = prev(h, g.x(2));
-            Var reached = own(x);
-            if (!state.is_constant()) reached = reached + matmul(state, w, false, true);
-            const LstmGradients of = lstm_gradients(
-                LstmLayout(s.rows, units), prev(c, g.x(3)), reached, own(c),
-                own(of_c) + padded(gc, s.after, s.rows), own(of_h) + padded(gh, s.after, s.rows),
-                !s.is_first() || g.wants(3), true);
-            gates[static_cast<std::size_t>(s.index)] = of.x;
-            gc = of.c_prev;
-            gh = !s.is_first() || g.wants(2) ? matmul(of.x, w) : Var(0);
+        List shape = list_of(x.shape());
+        shape.back() = w.dim(1);
+        if (steps.count() == 0)
+            return {full(shape, 0, x.dtype), full(shape, 0, x.dtype), full(x.shape(), 0, x.dtype)};
+        const Var all = reshape(g.x(0), {steps.total(), 4 * w.dim(1)});
+        std::vector<Var> hs, cs, gates;
+        Var h = g.x(2), c = g.x(3);
+        steps.for_each([&](const Steps::Step& s) {
+            Var reached = slice(all, 0, s.first, s.first + s.rows);
+            if (!h.is_missing()) reached = reached + matmul(slice(h, 0, 0, s.rows), w, false, true);
+            const LstmGates<Var> v = gates_in(reached).activated();
+            c = c.is_missing() ? v.a * v.i : v.cell(slice(c, 0, 0, s.rows));
+            h = v.hidden(math::tanh(c));
+            hs.push_back(h), cs.push_back(c);
+            gates.push_back(reshape(stack({v.a, v.i, v.f, v.o}, 2), {s.rows, 4 * w.dim(1)}));
         });
-        if (g.wants(0)) g.gx(0, reshape(joined(gates), g.x_shape(0)));
-        if (g.wants(2)) g.gx(2, gh);
-        if (g.wants(3)) g.gx(3, gc);
-        const std::size_t first = states[0].is_constant() ? 1 : 0;
-        if (g.wants(1) && first < gates.size())
-            g.gx(1, matmul(joined(std::span(gates).subspan(first)),
-                           joined(std::span(states).subspan(first)), true, false));
+        return {reshape(joined(hs), shape), reshape(joined(cs), shape),
+                reshape(joined(gates), x.shape())};
     }
 
     template <class T>
@@ -364,8 +236,9 @@ struct LstmSequence {
                             gh_prev, s.is_first() && call.adds(2));
         });
         if (steps.count() == 0) {
-            if (gh0 && !call.adds(2)) zero_elements(call, gh0);
-            if (gc0 && !call.adds(3)) zero_elements(call, gc0);
+            const T* const zeros = nullptr;
+            if (gh0) put_elements(call, zeros, gh0, call.adds(2));
+            if (gc0) put_elements(call, zeros, gc0, call.adds(3));
         }
         if (gw) {  // states before each step: in `states`, or in h, one step before the gates
             const std::int64_t first = to.states != nullptr ? 0 : steps.most();
@@ -373,7 +246,7 @@ struct LstmSequence {
             multiply<T>(call, {to.of_gates + first * 4 * units, rows, 4 * units, true},
                         {to.states != nullptr ? to.states : h, rows, units}, gw.data, call.adds(1));
         }
-        if (gx && to.of_gates != gx.data) add_elements(call, to.of_gates, gx);
+        if (gx && to.of_gates != gx.data) put_elements(call, to.of_gates, gx, true);
     }
 
 private:
@@ -381,8 +254,7 @@ private:
     static Var joined(std::span<const Var> parts) {
         if (parts.size() == 1) return parts[0];
         const std::size_t half = parts.size() / 2;
-        return call<"catena.concat">({joined(parts.first(half)), joined(parts.subspan(half))},
-                                     {set("axis", 0)});
+        return concat({joined(parts.first(half)), joined(parts.subspan(half))}, 0);
     }
     static Steps steps_of(const auto& call, Shape x) {
         return Steps(x, call.template attr<"rows">());
@@ -402,7 +274,7 @@ private:
         }
         CATENA_KERNEL void finish(const auto& call, std::size_t i) const {
             const T* const from[] = {h, c, gates};
-            if (call.adds(i)) add_elements(call, from[i], call.template y<T>(i));
+            if (call.adds(i)) put_elements(call, from[i], call.template y<T>(i), true);
         }
         T *h, *c, *gates;
         std::int64_t bytes;

@@ -1,6 +1,5 @@
 // SEND and RECV. The thread of the receiving rank copies; that of either rank notices timeouts.
 #include <algorithm>
-#include <cstring>
 
 #include "team.hpp"
 
@@ -10,14 +9,13 @@ using namespace catena::plugin;
 
 // Returns whether the other end has started its part of the message.
 bool Team::match(std::int32_t rank, const JobPtr& job) {
-    auto& others = at(job->operation.peer).unmatched;
+    auto& others = at(job->o.peer).unmatched;
     const auto other = std::ranges::find_if(others, [&](const JobPtr& j) {
-        return j->operation.peer == rank && j->operation.tag == job->operation.tag &&
-               j->operation.kind != job->operation.kind;
+        return j->o.peer == rank && j->o.tag == job->o.tag && j->o.kind != job->o.kind;
     });
     if (other == others.end()) return false;
-    const bool sends = job->operation.kind == CATENA_OP_SEND;
-    Rank& receiver = at(sends ? job->operation.peer : rank);
+    const bool sends = job->o.kind == CATENA_OP_SEND;
+    Rank& receiver = at(sends ? job->o.peer : rank);
     receiver.to_receive.push_back(sends ? Message{job, *other} : Message{*other, job});
     others.erase(other);
     receiver.mail.notify_all();
@@ -38,7 +36,7 @@ void Team::receive(std::int32_t rank, std::unique_lock<std::mutex>& lock) {
     Rank& own = at(rank);
     const Message message = own.to_receive.front();
     const Job &send = *message.send, &recv = *message.recv;
-    const catena_operation &sent = send.operation, &received = recv.operation;
+    const catena_operation &sent = send.o, &received = recv.o;
     const std::string wanted = "send" + recv.agreement.substr(4);  // after "recv"
     if (send.agreement != wanted)
         return fail_locked(failure(send.info, sent, wanted, send.agreement));
@@ -71,20 +69,18 @@ void Team::fail_messages(std::int32_t rank) {
 Clock::time_point Team::check_unmatched(std::int32_t rank) {
     Clock::time_point first = Clock::time_point::max();
     for (const JobPtr& job : at(rank).unmatched) {
-        const std::int32_t peer = job->operation.peer;
+        const std::int32_t peer = job->o.peer;
         catena_comm_info info = job->info;
         info.rank = peer;
-        const char* const what = job->operation.kind == CATENA_OP_SEND ? "recv" : "send";
-        const std::string wanted = what + (" for " + job->agreement) + " by rank " +
-                                   std::to_string(rank) + ", tag " +
-                                   std::to_string(job->operation.tag);
+        const char* const what = job->o.kind == CATENA_OP_SEND ? "recv" : "send";
+        const std::string wanted = what + (" for " + job->agreement) + " by " + rank_text(rank) +
+                                   ", tag " + std::to_string(job->o.tag);
         if (at(peer).closed.load())
-            fail_locked(failure(info, job->operation, wanted,
-                                "close() by rank " + std::to_string(peer) + ", " + last_of(peer)));
+            fail_locked(failure(info, job->o, wanted,
+                                "close() by " + rank_text(peer) + ", " + last_of(peer)));
         else if (Clock::now() >= job->deadline)
-            fail_locked(failure(info, job->operation,
-                                wanted + " within " + seconds_text(job->operation.timeout),
-                                "none from rank " + std::to_string(peer) + ", " + last_of(peer)));
+            fail_locked(failure(info, job->o, wanted + " within " + seconds_text(job->o.timeout),
+                                "none from " + rank_text(peer) + ", " + last_of(peer)));
         first = std::min(first, job->deadline);
     }
     return first;

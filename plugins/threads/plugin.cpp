@@ -1,7 +1,6 @@
 // threads.catena: its groups, and the table.
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include <catena/plugin/communicator.hpp>
 
@@ -50,14 +49,13 @@ public:
     std::unique_ptr<Group> split(std::int32_t color, std::int32_t key) override;
     std::shared_ptr<Work> start(const catena_operation& operation) override;
     void abort(std::string_view reason) noexcept override {
-        team_->fail("rank " + std::to_string(rank_) + ": aborted: " + std::string(reason));
+        team_->fail(rank_text(rank_) + ": aborted: " + std::string(reason));
     }
 
     // Executes operations up to this one, unless another thread does so.
     void execute_until(const Job& job);
 
 private:
-    JobPtr job_for(const catena_operation& operation) const;
     void enqueue(const JobPtr& job);
     void execute_queue(std::unique_lock<std::mutex>& lock, const Job* until);
     void serve();
@@ -81,26 +79,11 @@ void StartedWork::wait() {
     if (job_->failed()) team_.throw_if_failed();
 }
 
-JobPtr Member::job_for(const catena_operation& operation) const {
-    auto job = std::make_shared<Job>();
-    job->info = info();
-    job->operation = operation;
-    if (operation.label != nullptr) job->label = operation.label;
-    job->operation.label = job->label.c_str();
-    job->sends = send_pieces(operation, job->info);
-    job->recvs = recv_pieces(operation, job->info);
-    job->operation.send_counts = job->operation.recv_counts = nullptr;
-    if (!(job->operation.timeout > 0)) job->operation.timeout = timeout_;
-    job->started = Clock::now();
-    job->deadline = job->started + duration_of(job->operation.timeout);
-    return job;
-}
-
 std::shared_ptr<Work> Member::start(const catena_operation& operation) {
-    const JobPtr job = job_for(operation);
-    job->agreement = agreement(operation, job->info);
+    const auto job =
+        std::make_shared<Job>(operation, info(), agreement(operation, info()), timeout_);
     auto work = std::make_shared<StartedWork>(*this, *team_, job);
-    if (operation.kind == CATENA_OP_SEND || operation.kind == CATENA_OP_RECV) {
+    if (is_pair(operation.kind)) {
         if (!messenger_.joinable())
             messenger_ = std::thread([this] { team_->serve_messages(rank_); });
         team_->post(rank_, job);
@@ -157,8 +140,7 @@ std::unique_ptr<Group> Member::split(std::int32_t color, std::int32_t key) {
     catena_operation operation = {};
     operation.kind = split_kind;
     operation.label = "split";
-    const JobPtr job = job_for(operation);
-    job->agreement = "split";
+    const auto job = std::make_shared<Job>(operation, info(), "split", timeout_);
     job->color = color;
     job->key = key;
     enqueue(job);
@@ -206,7 +188,7 @@ Openings& openings() {
 std::string missing_ranks(const Opening& opening) {
     std::string text;
     for (std::size_t r = 0; r < opening.joined.size(); ++r)
-        if (!opening.joined[r]) text += (text.empty() ? "rank " : ", rank ") + std::to_string(r);
+        if (!opening.joined[r]) text += (text.empty() ? "" : ", ") + rank_text(r);
     return text;
 }
 
@@ -231,18 +213,18 @@ std::unique_ptr<Group> open(const catena_comm_options& options) {
     const auto own = static_cast<std::size_t>(rank);
     if (opening->joined[own])
         fail(CATENA_E_INVALID, "open", ("rank of " + name).c_str(), missing_ranks(*opening),
-             "rank " + std::to_string(rank) + " again");
+             rank_text(rank) + " again");
     opening->joined[own] = true;
     if (--opening->missing == 0) {
         all.by_name.erase(name);
         all.changed.notify_all();
-    } else if (!all.changed.wait_until(lock, Clock::now() + duration_of(options.timeout),
+    } else if (!all.changed.wait_until(lock, after(options.timeout),
                                        [&] { return opening->missing == 0; })) {
         const std::string missing = missing_ranks(*opening);
         opening->joined[own] = false;
         if (++opening->missing == size) all.by_name.erase(name);
-        throw Error(CATENA_E_DEVICE, "rank " + std::to_string(rank) + ": [open] " + name +
-                                         ": expected " + std::to_string(size) + " ranks within " +
+        throw Error(CATENA_E_DEVICE, rank_text(rank) + ": [open] " + name + ": expected " +
+                                         std::to_string(size) + " ranks within " +
                                          seconds_text(options.timeout) + ", got none of " +
                                          missing);
     }

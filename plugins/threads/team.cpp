@@ -3,17 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 namespace catena_threads {
 
 using namespace catena::plugin;
 
-Clock::duration duration_of(double seconds) {
-    return std::chrono::duration_cast<Clock::duration>(
-        std::chrono::duration<double>(std::min(seconds, 1e9)));
-}
 std::string seconds_text(double seconds) { return text_of(seconds) + " seconds"; }
 
 Link Link::from_environment() {
@@ -93,13 +88,12 @@ void Team::fail_if_late(const Job& job) {
     for (std::int32_t r = 0; r < size; ++r) {
         if (at(r).begun.load() > job.sequence) continue;
         if (first < 0) first = r;
-        late += (late.empty() ? "rank " : ", rank ") + std::to_string(r) + ", " + last_of(r);
+        late += (late.empty() ? "" : ", ") + rank_text(r) + ", " + last_of(r);
     }
     if (first < 0) return;
     catena_comm_info info = job.info;
     info.rank = first;
-    fail_locked(failure(info, job.operation,
-                        job.agreement + " within " + seconds_text(job.operation.timeout),
+    fail_locked(failure(info, job.o, job.agreement + " within " + seconds_text(job.o.timeout),
                         "no start by " + late));
 }
 
@@ -114,8 +108,8 @@ bool Team::wait_for(std::uint64_t phase, const Job& job) {
             if (at(r).closed.load() && at(r).phase.load() < phase) {
                 catena_comm_info info = job.info;
                 info.rank = r;
-                fail_locked(failure(info, job.operation, job.agreement,
-                                    "close() by rank " + std::to_string(r) + ", " + last_of(r)));
+                fail_locked(failure(info, job.o, job.agreement,
+                                    "close() by " + rank_text(r) + ", " + last_of(r)));
             }
         if (failed()) break;
         if (timed && Clock::now() >= job.deadline) {
@@ -153,7 +147,7 @@ bool Team::run(std::int32_t rank, const JobPtr& job) {
     for (std::int32_t r = 0; r < size; ++r)
         started = std::max(started, job_of(r, sequence).started);
     std::uint64_t bytes = 0;
-    if (job->operation.kind != CATENA_OP_BARRIER) {
+    if (job->o.kind != CATENA_OP_BARRIER) {
         bytes = link_bytes(*job);
         std::vector<std::byte> later;  // results that replace data that others read
         own.reads.store(true);         // before failed(): see leave_memory()
@@ -161,12 +155,12 @@ bool Team::run(std::int32_t rank, const JobPtr& job) {
             std::atomic<bool>& reads;
             ~End() { reads.store(false); }
         } end{own.reads};
-        if (job->operation.kind == split_kind) form_part(rank, *job);
+        if (job->o.kind == split_kind) form_part(rank, *job);
         else transfer(rank, *job, later);
         if (failed()) return false;
         reach(rank, 2 * sequence + 2);
         if (!wait_for(2 * sequence + 2, *job)) return false;
-        if (job->operation.kind == split_kind) take_part(*job);
+        if (job->o.kind == split_kind) take_part(*job);
         if (!later.empty()) std::ranges::copy(later, job->recv());
     }
     return delay(own.link_end, started, bytes);
@@ -185,16 +179,16 @@ void Team::execute(std::int32_t rank, const JobPtr& job) noexcept {
 void Team::leave(std::int32_t rank, const Job* unfinished) {
     const std::lock_guard guard(mutex_);
     if (unfinished != nullptr)
-        fail_locked(failure(unfinished->info, unfinished->operation, unfinished->agreement,
-                            "close() by rank " + std::to_string(rank)));
+        fail_locked(failure(unfinished->info, unfinished->o, unfinished->agreement,
+                            "close() by " + rank_text(rank)));
     Rank& own = at(rank);
     own.unmatched.clear();
     for (Rank& r : ranks_)
         for (const Message& m : r.to_receive)
             for (const Job* end : {m.send.get(), m.recv.get()})
                 if (end->info.rank == rank)
-                    fail_locked(failure(end->info, end->operation, end->agreement,
-                                        "close() by rank " + std::to_string(rank)));
+                    fail_locked(failure(end->info, end->o, end->agreement,
+                                        "close() by " + rank_text(rank)));
     own.closed.store(true);
     changed_.notify_all();
     for (Rank& r : ranks_) r.mail.notify_all();

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -20,12 +19,10 @@
 
 namespace catena_threads {
 
-using catena::plugin::Error;
-using Clock = std::chrono::steady_clock;
+using catena::plugin::Clock, catena::plugin::Error;
 
 inline constexpr std::int32_t split_kind = -1;  // an operation of Group::split()
 
-Clock::duration duration_of(double seconds);
 std::string seconds_text(double seconds);
 
 // A simulated connection between the ranks: see README.md.
@@ -39,22 +36,18 @@ struct Link {
 class Team;
 
 // An operation that one rank has started.
-struct Job {
-    catena_operation operation = {};
-    catena_comm_info info = {};  // of the rank
-    std::string label, agreement;
-    catena::plugin::Pieces sends, recvs;
-    std::uint64_t sequence = 0;  // among the rank's operations without SEND and RECV
-    Clock::time_point started, deadline;
+struct Job : catena::plugin::OperationCopy {
+    Job(const catena_operation& operation, const catena_comm_info& own, std::string agreed,
+        double timeout)
+        : OperationCopy(operation, own, timeout), info(own), agreement(std::move(agreed)) {}
+
+    const catena_comm_info info;  // of the rank
+    const std::string agreement;
+    std::uint64_t sequence = 0;       // among the rank's operations without SEND and RECV
     std::int32_t color = 0, key = 0;  // of split()
     std::shared_ptr<Team> part;       // its result
     std::int32_t part_rank = 0;
 
-    const std::byte* send() const { return static_cast<const std::byte*>(operation.send); }
-    std::byte* recv() const { return static_cast<std::byte*>(operation.recv); }
-    std::uint64_t bytes(std::uint64_t count) const {
-        return count * catena::plugin::item_bytes(operation.dtype);
-    }
     // "allreduce sum of float32 x 10 (l1/W)"
     std::string text() const { return agreement + (label.empty() ? "" : " (" + label + ")"); }
 

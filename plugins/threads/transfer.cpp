@@ -15,10 +15,6 @@ constexpr std::uint64_t line = 64;             // bytes of a cache line
 constexpr std::uint64_t block_bytes = 16384;   // of partial results, which stay in the L1 cache
 constexpr std::uint64_t copy_bytes = 4 << 20;  // between looks whether the group has failed
 
-bool overlap(const std::byte* a, std::uint64_t n, const std::byte* b, std::uint64_t m) {
-    return n > 0 && m > 0 && std::less<>()(a, b + m) && std::less<>()(b, a + n);
-}
-
 // Reduces elements first .. first + n of ranks from .. to in the order ((0 + 1) + (2 + 3)) + ... into
 // `out`; `spare` has room for more partial results. A pair's sum does not depend on the other ranks.
 struct Tree {
@@ -59,7 +55,7 @@ void Team::compare(std::uint64_t sequence) {
     while (text(odd) == text(usual)) ++odd;
     const Job &right = job_of(usual, sequence), &wrong = job_of(odd, sequence);
     throw Error(CATENA_E_DEVICE,
-                failure(wrong.info, right.operation, right.agreement,
+                failure(wrong.info, right.o, right.agreement,
                         wrong.label == right.label ? wrong.agreement : wrong.text()));
 }
 
@@ -67,22 +63,22 @@ void Team::compare_pieces(std::uint64_t sequence) {
     const auto differ = [](const Job& sender, std::uint64_t sent, const Job& receiver,
                            std::uint64_t received) {
         if (sent == received) return;
-        throw Error(CATENA_E_DEVICE, failure(sender.info, sender.operation,
-                                             std::to_string(received) + " elements for rank " +
-                                                 std::to_string(receiver.info.rank),
+        throw Error(CATENA_E_DEVICE, failure(sender.info, sender.o,
+                                             std::to_string(received) + " elements for " +
+                                                 rank_text(receiver.info.rank),
                                              std::to_string(sent)));
     };
-    const std::int32_t kind = job_of(0, sequence).operation.kind;
-    if (kind != CATENA_OP_GATHER && kind != CATENA_OP_SCATTER && kind != CATENA_OP_ALLTOALL) return;
-    const std::int32_t root = job_of(0, sequence).operation.peer;
+    const std::int32_t kind = job_of(0, sequence).o.kind;
+    if (!exchanges(kind)) return;
+    const std::int32_t root = job_of(0, sequence).o.peer;
     for (std::int32_t s = 0; s < size; ++s)
         for (std::int32_t r = 0; r < size; ++r) {
             const Job &from = job_of(s, sequence), &to = job_of(r, sequence);
             const auto pos_s = static_cast<std::size_t>(s), pos_r = static_cast<std::size_t>(r);
             if (kind == CATENA_OP_GATHER && r == root)
-                differ(from, from.operation.count, to, to.recvs.counts[pos_s]);
+                differ(from, from.o.count, to, to.recvs.counts[pos_s]);
             if (kind == CATENA_OP_SCATTER && s == root)
-                differ(from, from.sends.counts[pos_r], to, to.operation.count);
+                differ(from, from.sends.counts[pos_r], to, to.o.count);
             if (kind == CATENA_OP_ALLTOALL)
                 differ(from, from.sends.counts[pos_r], to, to.recvs.counts[pos_s]);
         }
@@ -91,7 +87,7 @@ void Team::compare_pieces(std::uint64_t sequence) {
 // The bytes that a rank sends if the ranks form a ring.
 std::uint64_t Team::link_bytes(const Job& job) {
     const auto n = static_cast<std::uint64_t>(size);
-    const catena_operation& o = job.operation;
+    const catena_operation& o = job.o;
     switch (o.kind) {
         case CATENA_OP_ALLREDUCE: return job.bytes(o.count) * 2 * (n - 1) / n;
         case CATENA_OP_ALLGATHER: return job.bytes(job.recvs.total()) * (n - 1) / n;
@@ -118,7 +114,7 @@ void Team::copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
 
 // Each rank copies from the others' memory what it receives.
 void Team::transfer(std::int32_t rank, const Job& job, std::vector<std::byte>& later) {
-    const catena_operation& o = job.operation;
+    const catena_operation& o = job.o;
     if (reduces(o.kind)) return reduce(rank, job, later);
     const auto own = static_cast<std::size_t>(rank);
     const bool root = rank == o.peer;
@@ -159,8 +155,8 @@ void Team::transfer(std::int32_t rank, const Job& job, std::vector<std::byte>& l
 
 // Each rank reduces one segment of all ranks' data and writes it to all that receive it.
 void Team::reduce(std::int32_t rank, const Job& job, std::vector<std::byte>& later) {
-    const catena_operation& o = job.operation;
-    const std::uint64_t item = item_bytes(o.dtype);
+    const catena_operation& o = job.o;
+    const std::uint64_t item = job.item;
     const auto own = static_cast<std::size_t>(rank);
     std::uint64_t first = 0, end = 0;   // elements of send
     std::uint64_t begin = 0;            // the element of send that receivers have first

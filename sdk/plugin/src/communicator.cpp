@@ -22,7 +22,6 @@ bool has_root(std::int32_t kind) {
 using Reducible =
     Row<float, double, Float16, BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
         std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>;
-bool has_peer(std::int32_t kind) { return kind == CATENA_OP_SEND || kind == CATENA_OP_RECV; }
 
 // The ranks that have memory and pieces on each side.
 struct Sides {
@@ -67,8 +66,7 @@ void check_own(const catena_operation& o, const catena_comm_info& info, const Pi
                const char* what) {
     const std::uint64_t own = pieces.counts[static_cast<std::size_t>(info.rank)];
     if (own != o.count)
-        refuse(o, what, std::to_string(o.count) + " elements for rank " + std::to_string(info.rank),
-               own);
+        refuse(o, what, std::to_string(o.count) + " elements for " + rank_text(info.rank), own);
 }
 
 }  // namespace
@@ -92,12 +90,12 @@ void check_operation(const catena_operation& o, const catena_comm_info& info) {
     if (o.dtype.lanes != 1) refuse(o, "lanes of the dtype", "1", o.dtype.lanes, CATENA_E_DTYPE);
     if (bits == 0 || bits % 8 != 0 || bits > 128)
         refuse(o, "dtype", "one of 1 to 16 bytes", o.dtype, CATENA_E_DTYPE);
-    if ((has_root(o.kind) || has_peer(o.kind)) && (o.peer < 0 || o.peer >= info.size))
+    if ((has_root(o.kind) || is_pair(o.kind)) && (o.peer < 0 || o.peer >= info.size))
         refuse(o, has_root(o.kind) ? "root" : "peer",
                "a rank from 0 to " + std::to_string(info.size - 1), o.peer);
-    if (has_peer(o.kind) && o.peer == info.rank)
-        refuse(o, "peer", "another rank", "rank " + std::to_string(o.peer) + " itself");
-    if (has_peer(o.kind) && o.tag < 0) refuse(o, "tag", "0 or more", o.tag);
+    if (is_pair(o.kind) && o.peer == info.rank)
+        refuse(o, "peer", "another rank", rank_text(o.peer) + " itself");
+    if (is_pair(o.kind) && o.tag < 0) refuse(o, "tag", "0 or more", o.tag);
     if (reduces(o.kind)) {
         if (o.reduction < 0 || o.reduction >= std::ssize(reduction_names))
             refuse(o, "reduction", "0 to " + std::to_string(std::ssize(reduction_names) - 1),
@@ -120,8 +118,8 @@ void check_operation(const catena_operation& o, const catena_comm_info& info) {
         const auto rank = static_cast<std::size_t>(info.rank);
         if (sends.counts[rank] != recvs.counts[rank])
             refuse(o, "recv_counts",
-                   std::to_string(sends.counts[rank]) + " elements of rank " +
-                       std::to_string(info.rank) + " for itself",
+                   std::to_string(sends.counts[rank]) + " elements of " + rank_text(info.rank) +
+                       " for itself",
                    recvs.counts[rank]);
     }
     if (o.kind == CATENA_OP_ALLGATHER || (o.kind == CATENA_OP_GATHER && sides.recv_pieces))
@@ -141,13 +139,31 @@ Pieces recv_pieces(const catena_operation& o, const catena_comm_info& info) {
     return sides_of(o, info).recv_pieces ? pieces_of(o.recv_counts, o.count, info.size) : Pieces();
 }
 
+OperationCopy::OperationCopy(const catena_operation& operation, const catena_comm_info& info,
+                             double timeout)
+    : label(operation.label != nullptr ? operation.label : ""),
+      o(operation),
+      item(item_bytes(operation.dtype)),
+      sends(send_pieces(operation, info)),
+      recvs(recv_pieces(operation, info)),
+      deadline(started + duration_of(operation.timeout > 0 ? operation.timeout : timeout)) {
+    o.label = label.c_str();
+    o.send_counts = o.recv_counts = nullptr;  // the caller's
+    if (!(o.timeout > 0)) o.timeout = timeout;
+}
+
+bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
+    const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
+    return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
+}
+
 std::string agreement(const catena_operation& o, const catena_comm_info& info) {
     std::string text = name_of_operation(o.kind);
     if (o.kind == CATENA_OP_BARRIER) return text;
     if (reduces(o.kind)) text += std::string(" ") + name_of_reduction(o.reduction);
     text += " of " + text_of(o.dtype);
     const bool whole = o.kind == CATENA_OP_ALLREDUCE || o.kind == CATENA_OP_REDUCE ||
-                       o.kind == CATENA_OP_BCAST || has_peer(o.kind);
+                       o.kind == CATENA_OP_BCAST || is_pair(o.kind);
     if (whole) text += " x " + std::to_string(o.count);
     if (o.kind == CATENA_OP_ALLGATHER || o.kind == CATENA_OP_REDUCE_SCATTER) {
         const Pieces pieces =
@@ -163,9 +179,9 @@ std::string agreement(const catena_operation& o, const catena_comm_info& info) {
         }
     }
     if (o.kind == CATENA_OP_REDUCE || o.kind == CATENA_OP_GATHER)
-        text += " to rank " + std::to_string(o.peer);
+        text += " to " + rank_text(o.peer);
     if (o.kind == CATENA_OP_BCAST || o.kind == CATENA_OP_SCATTER)
-        text += " from rank " + std::to_string(o.peer);
+        text += " from " + rank_text(o.peer);
     return text;
 }
 
@@ -185,11 +201,14 @@ std::size_t usual_rank(const std::vector<std::string>& texts) {
     return usual;
 }
 
-std::string place_of(const catena_comm_info& info, const catena_operation& o) {
-    std::string text =
-        "rank " + std::to_string(info.rank) + ": [" + name_of_operation(o.kind) + "]";
+std::string name_of(const catena_operation& o) {
+    std::string text = std::string("[") + name_of_operation(o.kind) + "]";
     if (o.label != nullptr && *o.label != '\0') text += std::string(" ") + o.label;
     return text;
+}
+
+std::string place_of(const catena_comm_info& info, const catena_operation& o) {
+    return rank_text(info.rank) + ": " + name_of(o);
 }
 
 std::string failure(const catena_comm_info& info, const catena_operation& o,

@@ -172,7 +172,12 @@ void multiply(const C& call, const Matrix<T>& a, const Matrix<T>& b, T* c, bool 
              .add = add});
 }
 
-// For plugins that provide catena.blas/1: checks a product and reports errors to the host.
+// For plugins that provide catena.blas/1: the table.
+constexpr catena_blas blas_of(const char* name, decltype(catena_blas::supports) supports,
+                              decltype(catena_blas::gemm) gemm) {
+    return {sizeof(catena_blas), 0, name, supports, gemm};
+}
+// Checks a product and reports errors to the host.
 // supported: the plugin supports its dtype and extents. dtypes: names of the supported dtypes.
 catena_status check_gemm(catena_ctx* ctx, const catena_gemm& g, bool supported, const char* dtypes);
 

@@ -3,6 +3,10 @@
 
 #include <catena/abi/ext/communicator.h>
 
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,6 +39,16 @@ public:
     virtual void abort(std::string_view reason) noexcept = 0;
 };
 
+// ---- time
+
+using Clock = std::chrono::steady_clock;
+// Times of 1e9 seconds and more are no limit.
+inline Clock::duration duration_of(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(std::min(seconds, 1e9)));
+}
+inline Clock::time_point after(double seconds) { return Clock::now() + duration_of(seconds); }
+
 // ---- operations
 
 const char* name_of_operation(std::int32_t kind);  // "allreduce"
@@ -43,6 +57,13 @@ std::size_t item_bytes(catena_dtype dtype);
 constexpr bool reduces(std::int32_t kind) {
     return kind == CATENA_OP_ALLREDUCE || kind == CATENA_OP_REDUCE ||
            kind == CATENA_OP_REDUCE_SCATTER;
+}
+constexpr bool is_pair(std::int32_t kind) {
+    return kind == CATENA_OP_SEND || kind == CATENA_OP_RECV;
+}
+// Operations whose counts the ranks compare apart from agreement().
+constexpr bool exchanges(std::int32_t kind) {
+    return kind == CATENA_OP_GATHER || kind == CATENA_OP_SCATTER || kind == CATENA_OP_ALLTOALL;
 }
 
 // Throws Error for an operation that a rank can refuse alone: an unknown kind or reduction, a
@@ -59,6 +80,28 @@ struct Pieces {
 Pieces send_pieces(const catena_operation& operation, const catena_comm_info& info);
 Pieces recv_pieces(const catena_operation& operation, const catena_comm_info& info);
 
+// A copy of an operation for the time after start(). Its label is the copy's, its counts are in the
+// pieces, and its timeout is above 0.
+struct OperationCopy {
+    // timeout: that of the group, for an operation without one.
+    OperationCopy(const catena_operation& operation, const catena_comm_info& info, double timeout);
+    OperationCopy(const OperationCopy&) = delete;
+    OperationCopy& operator=(const OperationCopy&) = delete;
+
+    const std::byte* send() const { return static_cast<const std::byte*>(o.send); }
+    std::byte* recv() const { return static_cast<std::byte*>(o.recv); }
+    std::uint64_t bytes(std::uint64_t elements) const { return elements * item; }
+
+    const std::string label;
+    catena_operation o;
+    const std::uint64_t item;  // bytes of an element
+    const Pieces sends, recvs;
+    const Clock::time_point started = Clock::now(), deadline;
+};
+
+// Whether two blocks of memory share bytes.
+bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes);
+
 // The arguments that must be equal on all ranks, as a text and as its hash: "allreduce sum of
 // float32 x 10", "bcast of float32 x 10 from rank 0". The counts of gather, scatter and alltoall
 // are not in it.
@@ -68,6 +111,9 @@ std::uint64_t hash_of(std::string_view text);
 // those with the most common text.
 std::size_t usual_rank(const std::vector<std::string>& texts);
 
+inline std::string rank_text(std::integral auto rank) { return "rank " + std::to_string(rank); }
+// "[allreduce] l1/W".
+std::string name_of(const catena_operation& operation);
 // "rank 1: [allreduce] l1/W".
 std::string place_of(const catena_comm_info& info, const catena_operation& operation);
 // "rank 1: [allreduce] l1/W: expected X, got Y", the text of failures between ranks.

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "catena/plugin/kernel.hpp"
 #include "catena/plugin/tables.hpp"
@@ -66,9 +67,8 @@ struct ConvolutionSizes {
     // Whether no extent is 0, sizes fit into 31 bits, and no window reaches beyond the pad, as it
     // can with cover_all: libraries take one pad for both sides.
     bool is_common() const {
-        const std::int64_t sizes[] = {n,  channels, height,   width,    outputs,   oh,
-                                      ow, kh,       stride_y, stride_x, reach_y(), reach_x(),
-                                      kw};
+        const std::int64_t sizes[] = {n,  channels, height,   width,     outputs,   oh, ow,
+                                      kh, stride_y, stride_x, reach_y(), reach_x(), kw};
         return std::ranges::min(sizes) >= 1 && std::ranges::max(sizes) <= INT_MAX &&
                std::max(pad_y, pad_x) <= INT_MAX &&
                (oh - 1) * stride_y + reach_y() <= height + 2 * pad_y &&
@@ -158,6 +158,15 @@ inline ConvolutionCall convolution(const catena_call& call, ConvolutionProduct f
 }
 
 }  // namespace detail
+
+// The kernels of a plugin's table, made with new, because they live until the process ends.
+struct KernelList {
+    explicit KernelList(std::vector<catena_kernel> kernels) : all(std::move(kernels)) {
+        for (const catena_kernel& k : all) pointers.push_back(&k);
+    }
+    const std::vector<catena_kernel> all;
+    std::vector<const catena_kernel*> pointers;
+};
 
 inline constexpr char convolution_2d[] = "catena.convolution_2d";
 inline constexpr char deconvolution_2d[] = "catena.deconvolution_2d";

@@ -55,15 +55,12 @@ struct RowSums {
         C sum = 0;
         for (; k < n && keys[k] >> bits == row; ++k) {
             const auto place = static_cast<std::int64_t>(keys[k] - (row << bits));
-            const auto v = load_as<C>(rows[place / each * size + column]);
-            sum += factors == nullptr ? v : v * factors[place];
+            sum += load_as<C>(rows[place * size + column]);
         }
         store(table[static_cast<std::int64_t>(row) * size + column], add != 0, sum);
     }
     std::int64_t n, n_rows, size;
-    const T* rows;               // position i adds row i / each, times factors[i]
-    const C* factors = nullptr;  // null: all 1
-    std::int64_t each = 1;
+    const T* rows;  // position i adds row i
     T* table;
     std::int64_t add;
     const std::uint64_t* keys = nullptr;

@@ -206,9 +206,9 @@ void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept
     all_free.insert(all_free.end(), blocks, blocks + n);
 }
 
-// Adds a segment as large as all existing ones, up to 64 MiB, so that varying sizes need few segments. Before,
-// releases free segments of all queues until memory in use and in the cache is at most twice the peak plus
-// slack: varying sizes would grow the cache without limit. A loop that repeats its sizes never calls it.
+// Adds a segment as large as all existing ones, up to 64 MiB, so that varying sizes need few segments.
+// First releases free segments of all queues until memory in use and in the cache is at most twice the peak
+// plus slack, else varying sizes would grow the cache without limit.
 void* CachingAllocator::grow(std::uint64_t capacity) {
     const MemoryStats& all = memory_.stats;
     const auto wanted = static_cast<std::int64_t>(capacity);

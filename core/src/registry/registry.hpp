@@ -21,7 +21,7 @@ public:
     template <class Given>
     static Ref<const BoundAttributes> make(const FunctionEntry& function,
                                            std::span<const Given> given);
-    // The same for a plugin's call. The thread keeps recent ones: making them takes as long as a small kernel.
+    // The same for a plugin's call. The thread keeps recent ones: making them takes as long as a kernel.
     static Ref<const BoundAttributes> recent(const FunctionEntry& function,
                                              std::span<const catena_named_value> given);
 

@@ -98,11 +98,11 @@ inline std::string result_name(const catena_function& f, int phase, std::size_t 
     return std::to_string(i);
 }
 // Throws "[function] what: expected X, got Y".
-template <class Error = Failure>
+template <class Error = Failure, class Got>
 [[noreturn]] void refuse(const catena_function& f, catena_status status, const std::string& what,
-                         const std::string& expected, const std::string& got) {
+                         const std::string& expected, const Got& got) {
     throw Error(status, std::string("[") + f.name + "] " + what + ": expected " + expected +
-                            ", got " + got);
+                            ", got " + plugin::text_of(got));
 }
 // Adds empty inputs for those that a call leaves out. Throws a Failure if a host would refuse the call.
 template <class Input>
@@ -114,8 +114,7 @@ std::vector<Input> complete(const catena_function& f, std::vector<Input> x) {
     if (x.size() < least || (x.size() > n && !variadic)) {
         std::string most = variadic ? " or more" : " to " + std::to_string(n);
         if (!variadic && least == n) most.clear();
-        refuse(f, CATENA_E_INVALID, "inputs", std::to_string(least) + most,
-               std::to_string(x.size()));
+        refuse(f, CATENA_E_INVALID, "inputs", std::to_string(least) + most, x.size());
     }
     x.resize(std::max(x.size(), n));
     for (std::size_t i = 0; i < x.size(); ++i)

@@ -61,7 +61,7 @@ catena_status call(catena_ctx* ctx, const catena_callable* callable,
     try {
         if (n_y > f.n_outputs)
             detail::refuse(f, CATENA_E_INVALID, "outputs", "at most " + std::to_string(f.n_outputs),
-                           std::to_string(n_y));
+                           n_y);
         step.attrs = OwnedAttrs(Attrs(attrs, attrs + n_attrs));
         step.x.resize(std::max<std::size_t>(n_x, f.n_inputs));
         Arrays inputs;

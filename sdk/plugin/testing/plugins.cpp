@@ -192,8 +192,7 @@ detail::Dtypes detail::check_types(const catena_function& f, const Metas& x, con
         if (!meta) return;
         if (dtypes[var] && !plugin::same(*dtypes[var], meta->dtype))
             refuse(f, CATENA_E_DTYPE, port,
-                   plugin::text_of(*dtypes[var]) + " as the others of its type",
-                   plugin::text_of(meta->dtype));
+                   plugin::text_of(*dtypes[var]) + " as the others of its type", meta->dtype);
         dtypes[var] = meta->dtype;
     };
     for (std::size_t i = 0; i < x.size(); ++i) visit(vars.input(i), input_name(f, i), x[i]);

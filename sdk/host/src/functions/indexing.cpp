@@ -99,15 +99,16 @@ Parts parts_of(const Shape& x, Device device, std::span<const Index> index) {
                 fail<InvalidError>("[get_item] index[{}].step: expected no 0, got 0", i);
             // As get_item() computes it.
             const std::int64_t n = x[d++];
-            const std::int64_t low = s.step > 0 ? 0 : -1;
-            const std::int64_t high = s.step > 0 ? n : n - 1;
-            const auto cut = [&](std::int64_t at) {
-                return std::clamp(at < 0 ? at + n : at, low, high);
+            const bool forward = s.step > 0;
+            const std::int64_t low = forward ? 0 : -1;
+            const std::int64_t high = low + n;
+            const auto cut = [&](const std::optional<std::int64_t>& at, std::int64_t missing) {
+                return at ? std::clamp(*at < 0 ? *at + n : *at, low, high) : missing;
             };
-            const std::int64_t begin = s.begin ? cut(*s.begin) : s.step > 0 ? 0 : n - 1;
-            const std::int64_t end = s.end ? cut(*s.end) : s.step > 0 ? n : -1;
-            const bool some = s.step > 0 ? begin < end : begin > end;
-            p.shape.push_back(some ? (end - begin - (s.step > 0 ? 1 : -1)) / s.step + 1 : 0);
+            const std::int64_t begin = cut(s.begin, forward ? low : high);
+            const std::int64_t end = cut(s.end, forward ? high : low);
+            const bool some = forward ? begin < end : begin > end;
+            p.shape.push_back(some ? (end - begin - (forward ? 1 : -1)) / s.step + 1 : 0);
             take(s, p.shape.back());
         } else {
             p.apart = p.apart || (last >= 0 && last + 1 != static_cast<int>(i));
@@ -201,11 +202,11 @@ X with_item(const X& x, std::span<const Index> index, const X& value) {
 
 Variable get_item(const Variable& x, std::span<const Index> index) { return item(x, index); }
 Array get_item(const Array& x, std::span<const Index> index) { return item(x, index); }
-Variable set_item(const Variable& x, std::span<const Index> index, const Variable& value) {
-    return with_item(x, index, value);
+Variable set_item(const Variable& x, const ListOf<Index>& index, const Variable& value) {
+    return with_item(x, index.view(), value);
 }
-Array set_item(const Array& x, std::span<const Index> index, const Array& value) {
-    return with_item(x, index, value);
+Array set_item(const Array& x, const ListOf<Index>& index, const Array& value) {
+    return with_item(x, index.view(), value);
 }
 
 Array nonzero(const Array& x) {

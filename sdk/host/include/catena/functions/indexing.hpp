@@ -4,6 +4,7 @@
 #pragma once
 
 #include <catena/functions.hpp>
+#include <catena/lists.hpp>
 #include <catena/operators.hpp>
 
 #include <optional>
@@ -79,15 +80,8 @@ inline Array get_item(const Array& x, std::initializer_list<Index> index) {
 }
 // y = x, but y[index] = value, which broadcasts. If elements repeat, the last value counts. x and
 // value get gradients. Has errors as get_item().
-Variable set_item(const Variable& x, std::span<const Index> index, const Variable& value);
-Array set_item(const Array& x, std::span<const Index> index, const Array& value);
-inline Variable set_item(const Variable& x, std::initializer_list<Index> index,
-                         const Variable& value) {
-    return set_item(x, std::span(index.begin(), index.size()), value);
-}
-inline Array set_item(const Array& x, std::initializer_list<Index> index, const Array& value) {
-    return set_item(x, std::span(index.begin(), index.size()), value);
-}
+Variable set_item(const Variable& x, const ListOf<Index>& index, const Variable& value);
+Array set_item(const Array& x, const ListOf<Index>& index, const Array& value);
 
 // The indices of the elements that are not 0, in row-major order: int64 (n, ndim), as in
 // torch.nonzero() and numpy.argwhere(). Column d has the indices of axis d. Waits for x, which may

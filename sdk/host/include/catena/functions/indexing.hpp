@@ -6,6 +6,7 @@
 #include <catena/functions.hpp>
 #include <catena/operators.hpp>
 
+#include <limits>
 #include <optional>
 
 namespace catena {

@@ -7,6 +7,7 @@
 #include <catena/lists.hpp>
 #include <catena/operators.hpp>
 
+#include <limits>
 #include <optional>
 
 namespace catena {

@@ -1,4 +1,5 @@
 """DumpGraph, which draws the graph of the first iteration."""
+import contextlib
 import os
 from typing import Any
 
@@ -35,13 +36,12 @@ class DumpGraph(Extension):
             "function_style": function_style or "default"}
         self._original_flag = None
         self._flag_called = False
-        self._scope = None
+        self._scope = contextlib.ExitStack()
 
     def initialize(self, trainer) -> None:
         if not self._flag_called:
             self._original_flag = config.keep_graph_on_report
-            self._scope = using_config("keep_graph_on_report", True)
-            self._scope.__enter__()
+            self._scope.enter_context(using_config("keep_graph_on_report", True))
 
     def trigger(self, trainer) -> Any:
         called, self._flag_called = self._flag_called, True
@@ -65,9 +65,7 @@ class DumpGraph(Extension):
 
     def finalize(self) -> None:
         """Restores the configuration, also if the training ends before the first call."""
-        scope, self._scope = self._scope, None
-        if scope is not None:
-            scope.__exit__(None, None, None)
+        self._scope.close()
 
     def serialize(self, serializer) -> None:
         serializer("_original_flag", bool(self._original_flag))  # Chainer reads it

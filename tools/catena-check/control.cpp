@@ -243,10 +243,13 @@ void* Control::add_handle(void* object) {
 }
 catena_ctx* Control::handle(catena_ctx* ctx) { return static_cast<catena_ctx*>(add_handle(ctx)); }
 catena_var* Control::handle(catena_var* var) { return static_cast<catena_var*>(add_handle(var)); }
-catena_var* Control::variable(catena_var* handle) {
+void* Control::object_of(const void* handle) {
     const std::lock_guard lock(handles_mutex_);
     const auto found = handles_.find(handle);
-    return found == handles_.end() ? nullptr : static_cast<catena_var*>(found->second);
+    return found == handles_.end() ? nullptr : found->second;
+}
+catena_var* Control::variable(catena_var* handle) {
+    return static_cast<catena_var*>(object_of(handle));
 }
 void Control::forget_handles() {
     const std::lock_guard lock(handles_mutex_);
@@ -254,11 +257,7 @@ void Control::forget_handles() {
 }
 catena_ctx* Control::context(catena_ctx* handle, const char* service) {
     if (!step_ || handle == nullptr) return handle;  // entry() and init() get the context itself
-    {
-        const std::lock_guard lock(handles_mutex_);
-        const auto found = handles_.find(handle);
-        if (found != handles_.end()) return static_cast<catena_ctx*>(found->second);
-    }
+    if (void* const ctx = object_of(handle)) return static_cast<catena_ctx*>(ctx);
     blame(std::string("it calls ") + service + "() with a context that is not of this callback");
     return nullptr;
 }

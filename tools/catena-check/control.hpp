@@ -81,6 +81,7 @@ struct Control : testing::detail::Watch {
 
 private:
     void* add_handle(void* object);
+    void* object_of(const void* handle);  // null if there is none
 
     std::optional<Inside> inside_;
     std::optional<testing::detail::Step> step_;  // of the running callback

@@ -136,13 +136,11 @@ private:
             none.finished = true;
             for (const Check* check : task.checks)
                 none.skipped.push_back({name_of(*check), "the function hangs: see " + hung});
-        } else if (no_time(none)) {
             return none;
-        } else {
-            if (const Check* one = only_one(task)) mine.only = name_of(*one);
-            return run_check(mine, name_of(*task.checks.front()), settings_.timeout);
         }
-        return none;
+        if (no_time(none)) return none;
+        if (const Check* one = only_one(task)) mine.only = name_of(*one);
+        return run_check(mine, name_of(*task.checks.front()), settings_.timeout);
     }
     // Returns the wanted check if there is a single one, besides the first, which reports crashes; else null.
     const Check* only_one(const Task& task) const {

@@ -117,6 +117,11 @@ private:
     const catena_plugin& table_;
 };
 
+template <void (*look)(Device&, Findings&)>
+void at_devices(const Subject& subject, Findings& findings) {
+    Backends(subject).devices(findings, [&](Device& device) { look(device, findings); });
+}
+
 // Fails the check unless the call returned CATENA_E_NOMEM or CATENA_E_DEVICE with a text.
 void need_refusal(Findings& findings, const std::string& what, catena_status status,
                   const catena_ctx& ctx) {
@@ -174,35 +179,32 @@ void check_sizes(Device& device, Findings& findings) {
     device.free(device.alloc(0), 0);
 }
 
-void memory(const Subject& subject, Findings& findings) {
-    Backends backends(subject);
-    backends.devices(findings, [&](Device& device) {
-        check_sizes(device, findings);
-        for (const std::uint64_t bytes : {std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
-            if (!allocations_fail()) break;  // a sanitizer's malloc() ends the process
-            const std::string what = fmt::format("{}: alloc() of {} bytes", device.name, bytes);
-            doing("{}", what);
-            void* data = nullptr;
-            device.ctx.error.clear();
-            need_refusal(findings, what,
-                         device.table.alloc(&device.ctx, device.dev, device.stream, bytes, &data),
-                         device.ctx);
-        }
-        device.free(device.alloc(1), 1);  // the device still works
-        if (device.table.memory == nullptr) return;
-        std::uint64_t left = 0, all = 0;
-        device.call("memory()", device.table.memory, device.dev, &left, &all);
-        if (all == 0 || left > all)
-            findings.fail(
-                "{}: memory(): expected some bytes, and as many or fewer of them left, got {} of "
-                "{}",
-                device.name, left, all);
-    });
+void memory(Device& device, Findings& findings) {
+    check_sizes(device, findings);
+    for (const std::uint64_t bytes : {std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
+        if (!allocations_fail()) break;  // a sanitizer's malloc() ends the process
+        const std::string what = fmt::format("{}: alloc() of {} bytes", device.name, bytes);
+        doing("{}", what);
+        void* data = nullptr;
+        device.ctx.error.clear();
+        need_refusal(findings, what,
+                     device.table.alloc(&device.ctx, device.dev, device.stream, bytes, &data),
+                     device.ctx);
+    }
+    device.free(device.alloc(1), 1);  // the device still works
+    if (device.table.memory == nullptr) return;
+    std::uint64_t left = 0, all = 0;
+    device.call("memory()", device.table.memory, device.dev, &left, &all);
+    if (all == 0 || left > all)
+        findings.fail(
+            "{}: memory(): expected some bytes, and as many or fewer of them left, got {} of "
+            "{}",
+            device.name, left, all);
 }
 const Registered r2{{"backend", "memory",
                      "blocks of 0, 1 and odd sizes are aligned and separate; too large ones are "
                      "refused with a message",
-                     memory}};
+                     at_devices<memory>}};
 
 // Returns pseudo-random bytes.
 Bytes pattern(std::size_t bytes, std::uint8_t first) {
@@ -246,15 +248,13 @@ void round_trip(Device& device, std::size_t bytes, std::size_t shift, Findings& 
     device.free(first, room);
 }
 
-void copies(const Subject& subject, Findings& findings) {
-    Backends backends(subject);
-    backends.devices(findings, [&](Device& device) {
-        for (const std::size_t bytes : {1, 7, 64, 4099, (3 << 20) + 5})
-            for (const std::size_t shift : {0, 1, 12}) round_trip(device, bytes, shift, findings);
-    });
+void copies(Device& device, Findings& findings) {
+    for (const std::size_t bytes : {1, 7, 64, 4099, (3 << 20) + 5})
+        for (const std::size_t shift : {0, 1, 12}) round_trip(device, bytes, shift, findings);
 }
-const Registered r3{
-    {"backend", "copy", "copies in every direction and at any offset preserve all bytes", copies}};
+const Registered r3{{"backend", "copy",
+                     "copies in every direction and at any offset preserve all bytes",
+                     at_devices<copies>}};
 
 void streams(const Subject& subject, Findings& findings) {
     Backends backends(subject);

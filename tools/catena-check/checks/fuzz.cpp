@@ -182,9 +182,7 @@ public:
         if (examples_.empty()) return findings_.skip("no call is known that it accepts");
         const auto case_of = [&](std::uint64_t seed) {
             Garbage garbage(seed);
-            const auto last = static_cast<std::int64_t>(examples_.size()) - 1;
-            const Example& from = examples_[static_cast<std::size_t>(garbage.pick(0, last))];
-            try_case(make(garbage, from), garbage);
+            try_case(make(garbage, garbage.one_of(examples_)), garbage);
         };
         if (subject_.reproduce) return case_of(subject_.seed);
         const std::size_t n_functions = std::max<std::size_t>(1, rig_.n_functions());
@@ -217,11 +215,10 @@ private:
     // Where axes are removed or added: with extent 1 or, for twos, with extent 2 at the back.
     enum class Change { back, front, twos };
     static Dims changed(Dims shape, std::size_t rank, Change change) {
-        const std::size_t n = shape.size();
-        if (change == Change::front && rank < n)
-            shape.erase(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(rank));
-        else if (change == Change::front) shape.insert(shape.begin(), rank - n, 1);
-        else shape.resize(rank, change == Change::twos && rank <= n + 3 ? 2 : 1);
+        const std::int64_t extent = change == Change::twos && rank <= shape.size() + 3 ? 2 : 1;
+        if (change == Change::front) std::ranges::reverse(shape);
+        shape.resize(rank, extent);
+        if (change == Change::front) std::ranges::reverse(shape);
         return shape;
     }
     // Changes the rank of input i, or of all if i is past the end, in the two widest dtype rows.
@@ -258,9 +255,7 @@ private:
         const auto rows = testing::detail::rows_of(rig_.world(), rig_.known());
         std::vector<catena_dtype> row(vars.size());
         for (catena_dtype& dtype : row) dtype = garbage.dtype();
-        if (!rows.empty() && !garbage.chance(10))
-            row = rows[static_cast<std::size_t>(
-                garbage.pick(0, static_cast<std::int64_t>(rows.size()) - 1))];
+        if (!rows.empty() && !garbage.chance(10)) row = garbage.one_of(rows);
         return testing::detail::metas_in(f_, e, row);
     }
     bool report(const std::string& label, const std::string& problem) {

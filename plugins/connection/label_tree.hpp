@@ -40,9 +40,12 @@ public:
     }
     const std::vector<Link>& links() const { return nodes_; }    // of the inner nodes
     const std::vector<Leaf>& leaves() const { return leaves_; }  // sorted by label
-    // The link of a link's parent; that of the root's parent is the root's own.
-    Link above(Link link) const {
-        return link.parent < 0 ? link : nodes_[static_cast<std::size_t>(link.parent)];
+    // Calls step(node, code) for each inner node above a leaf, the root last.
+    template <class Step>
+    CATENA_KERNEL void walk(const Leaf& leaf, const Step& step) const {
+        for (Link link = leaf.link; link.parent >= 0;
+             link = nodes_[static_cast<std::size_t>(link.parent)])
+            step(std::int64_t{link.parent}, link.code);
     }
 
 private:

@@ -157,15 +157,13 @@ Owned copy(const Arguments& of) {
 
 Owned scatter_add(const Arguments& of) {
     Variable a = of.variable(0), b = of.variable(2);
-    Variable* const inputs[] = {&a, &b};
-    return wrap(promoted_call(Mixing::widest, inputs, [&] {
-        const Array all = F::arange(a.size(), {}, a.device()).reshape(a.shape());
-        const Array places = subscript(all, of[1]);
-        const Variable flat =
-            F::index_add(F::flatten(a), 0, as_variable(places.reshape({places.size()})),
-                         F::flatten(F::broadcast_to(b, places.shape())));
-        return F::reshape(flat, a.shape());
-    }));
+    promote(a, b);
+    const Array all = F::arange(a.size(), {}, a.device()).reshape(a.shape());
+    const Array places = subscript(all, of[1]);
+    const Variable flat =
+        F::index_add(F::flatten(a), 0, as_variable(places.reshape({places.size()})),
+                     F::flatten(F::broadcast_to(b, places.shape())));
+    return wrap(F::reshape(flat, a.shape()));
 }
 
 Owned arange(const Arguments& of) {

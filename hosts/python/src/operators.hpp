@@ -107,8 +107,8 @@ struct Dot {
     static constexpr bool takes_numbers = false;
     static constexpr bool promotes = true;
     Variable operator()(Variable a, Variable b) const {
-        Variable* const inputs[] = {&a, &b};
-        return promoted_call(Mixing::widest, inputs, [&] { return dot(a, b); });
+        promote(a, b);
+        return dot(a, b);
     }
     Array operator()(const Array& a, const Array& b) const {
         return (*this)(as_variable(a), as_variable(b)).data();

@@ -24,20 +24,13 @@ std::optional<Dtype> common_floating_dtype(std::span<const Variable* const> inpu
 // x in another dtype, recorded in the graph, if x is floating.
 Variable cast_if_floating(const Variable& x, Dtype dtype);
 
-// Calls function(inputs) with inputs whose dtypes agree. The function's result has the dtype of `x`
-// if the rule says so.
-template <class Call>
-auto promoted_call(Mixing mixing, std::span<Variable* const> inputs, const Call& call) {
-    std::optional<Dtype> dtype;
-    if (mixing != Mixing::refused) dtype = common_floating_dtype(inputs);
-    if (!dtype) return call();
-    const Dtype first = inputs[0]->dtype();
-    for (Variable* const input : inputs)
-        if (input != nullptr && *input) *input = cast_if_floating(*input, *dtype);
-    auto result = call();
-    if constexpr (std::is_same_v<decltype(result), Variable>)
-        if (mixing == Mixing::of_x) return cast_if_floating(result, first);
-    return result;
+// Gives inputs of different floating dtypes the widest one.
+inline void promote(Variable& a, Variable& b) {
+    const Variable* const inputs[] = {&a, &b};
+    const auto dtype = common_floating_dtype(inputs);
+    if (!dtype) return;
+    a = cast_if_floating(a, *dtype);
+    b = cast_if_floating(b, *dtype);
 }
 
 }  // namespace catena::python

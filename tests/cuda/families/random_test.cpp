@@ -1,7 +1,6 @@
 // Random numbers: those of the CPU, up to the rounding of logarithms.
 #include "both.hpp"
 
-
 namespace {
 
 Array draw_on(const char* device, const char* function, const std::vector<Array>& x,

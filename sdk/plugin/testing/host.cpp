@@ -71,6 +71,7 @@ catena_status call(catena_ctx* ctx, const catena_callable* callable,
         options.train = ctx->train;
         options.within = true;
         if (ctx->options != nullptr) {
+            options.device = ctx->options->device;
             options.flags = ctx->options->flags;
             options.threads = ctx->options->threads;
             options.fill = ctx->options->fill;

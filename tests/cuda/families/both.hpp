@@ -86,3 +86,14 @@ void check_both(const std::string& name, const std::vector<Array>& x, const Attr
     // A second run gives the same bits.
     CHECK(compare(world().backward(name, x, y, gy, attrs, on("cuda", add)), gx, {0, 0}) == "");
 }
+
+// Compares a composition of functions that run on CUDA with the function on the CPU.
+template <class T>
+void check_composition(const std::string& name, const std::vector<Array>& x,
+                       const Attrs& attrs = {}) {
+    CAPTURE(name);
+    CAPTURE(plugin::text_of(plugin::dtype_of<T>()));
+    const auto y = world().forward(name, x, attrs, on("cuda"));
+    const auto expected = world().forward(name, wide(x), attrs, on("cpu"));
+    CHECK(compare(wide(y), wide(expected), tolerance<T>()) == "");
+}

@@ -30,7 +30,11 @@ template <class T>
 void check_tree(const std::string& tree, std::int64_t labels, std::int64_t n, bool add = false,
                 std::int64_t factor = 1) {
     const Array t = labels_of(n, labels, add, factor);
-    check_both<T>("catena.tree_ways", {draw<T>({n, 4}, 1), t}, with(tree), false, add);
+    const Array x = draw<T>({n, 4}, 1, -1, 1);
+    check_both<T>("catena.tree_ways", {x, t}, with(tree), false, add);
+    if (labels < 200)
+        check_composition<T>("catena.binary_hierarchical_softmax",
+                             {x, t, draw<T>({labels - 1, 4}, 2, -1, 1)}, with(tree));
 }
 
 }  // namespace

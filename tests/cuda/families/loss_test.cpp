@@ -61,6 +61,8 @@ TEST_CASE_TEMPLATE("losses of labels: weights, smoothing, reductions", T, float,
                 check_both<T>("catena.nll_loss", in, plain, false, add);
                 check_both<T>("catena.softmax_cross_entropy", in, smooth, true, add);
                 check_both<T>("catena.softmax_cross_entropy", in, plain, true, add);
+                check_composition<T>("catena.softmax_cross_entropy_soft",
+                                     {draw<T>(x, 1), draw<T>(x, 2, 0, 1), w}, smooth);
                 check_both<T>("catena.label_targets", in, {plugin::set("label_smoothing", 0.25)},
                               false, add);
             }

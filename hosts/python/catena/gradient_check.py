@@ -109,10 +109,7 @@ def _backward(ys, gys, enable_double_backprop=False):
     terms = [functions.sum(functions.cast(y, "float64") * functions.cast(gy, "float64"))
              for y, gy in zip(ys, gys) if y is not None and gy is not None and y.requires_grad]
     if terms:
-        total = terms[0]
-        for term in terms[1:]:
-            total = total + term
-        total.backward(enable_double_backprop=enable_double_backprop)
+        sum(terms[1:], terms[0]).backward(enable_double_backprop=enable_double_backprop)
 
 
 def _direction(shapes):

@@ -15,9 +15,6 @@ from catena._none_pickle import MOST, is_none
 from catena.link import _is_array
 from catena.serializer import Deserializer, Serializer
 
-__all__ = ["DictionarySerializer", "HDF5Deserializer", "HDF5Serializer", "NpzDeserializer",
-           "load_hdf5", "load_npz", "load_safetensors", "save_hdf5", "save_npz", "save_safetensors"]
-
 _available = importlib.util.find_spec("h5py") is not None  # chainer.serializers.hdf5._available
 
 

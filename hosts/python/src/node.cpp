@@ -51,33 +51,13 @@ Owned python_arrays(std::span<const Array> arrays) {
     return tuple_of(arrays.size(), [&](std::size_t i) { return to_python(arrays[i]); });
 }
 
-// A Python object that may be freed in any thread.
-class Kept {
-public:
-    explicit Kept(PyObject* object) : object_(Owned::borrow(object)) {}
-    Kept(const Kept&) = delete;
-    Kept& operator=(const Kept&) = delete;
-    ~Kept() {
-        if (!interpreter_runs()) {
-            object_.release();
-            return;
-        }
-        const WithLock lock;
-        object_ = Owned();
-    }
-    PyObject* get() const { return object_.get(); }
-
-private:
-    Owned object_;
-};
-
 Owned py_checkpoint(PyObject*, PyObject* func, PyObject* xs) {
-    const auto function = std::make_shared<Kept>(func);
+    const std::shared_ptr<PyObject> function(Owned::borrow(func).release(), drop_anywhere);
     const auto call = [function](const Variables& x) {
         const WithLock lock;
         const Owned inputs = wrap_all(x);
         const Owned y =
-            checked(in_python([&] { return PyObject_CallObject(function->get(), inputs.get()); }));
+            checked(in_python([&] { return PyObject_CallObject(function.get(), inputs.get()); }));
         return variables_of(y.get(), "[forget] func: result");
     };
     return wrap_all(functions::checkpoint(call, variables_of(xs, "[forget] xs")));

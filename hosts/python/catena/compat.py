@@ -6,8 +6,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-__all__ = ["install_as_chainer"]
-
 # Chainer's packages, of which catena has the contents in one module or in other modules.
 _packages = frozenset("catena." + name for name in (
     "backends", "dataset", "datasets", "function_hooks", "functions", "initializers", "iterators",

@@ -3,8 +3,6 @@ from typing import Any
 
 from catena import _core
 
-__all__ = ["ComputationalGraph", "build_computational_graph"]
-
 _default_styles = {"variable": {"shape": "octagon", "fillcolor": "#E0E0E0", "style": "filled"},
                    "function": {"shape": "record", "fillcolor": "#6495ED", "style": "filled"}}
 

@@ -74,16 +74,11 @@ def full_like(a, fill_value, dtype=None) -> Any:
     return _core.full(a.shape, fill_value, a.dtype if dtype is None else dtype, a.device)
 
 
-def empty_like(a, dtype=None) -> Any:
-    return full_like(a, None, dtype)
+def _maker_like(value):
+    return lambda a, dtype=None: full_like(a, value, dtype)
 
 
-def zeros_like(a, dtype=None) -> Any:
-    return full_like(a, 0, dtype)
-
-
-def ones_like(a, dtype=None) -> Any:
-    return full_like(a, 1, dtype)
+empty_like, zeros_like, ones_like = map(_maker_like, (None, 0, 1))
 
 
 def asarray(a, dtype=None) -> Any:

@@ -5,8 +5,6 @@ from typing import Any
 
 from catena import _core, backend
 
-__all__ = ["DeviceResident", "DeviceResidentsVisitor"]
-
 _older = ("to_cpu", "to_gpu", "to_intel64")  # which classes could override before Chainer 7
 
 

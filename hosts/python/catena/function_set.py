@@ -7,8 +7,6 @@ from catena.function import Function
 from catena.link import Chain, Link
 from catena.variable import Parameter
 
-__all__ = ["FunctionSet"]
-
 
 class _LinkOf(Link):
     """A link whose parameters share the memory of a Function's arrays."""

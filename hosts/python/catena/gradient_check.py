@@ -6,6 +6,7 @@ import numpy
 
 from catena import _core
 from catena._members import _on_host
+from catena.backend import copyto
 from catena.testing import assert_allclose
 from catena.variable import Variable
 
@@ -41,13 +42,6 @@ def _as_tuple(values):
     return tuple(values) if isinstance(values, (tuple, list)) else (values,)
 
 
-def _assign(array, values):
-    if isinstance(array, _core.Array):
-        array.copy_from(_like(values, array))
-    else:
-        array[...] = values
-
-
 def numerical_grad(f, inputs, grad_outputs, eps=1e-3, detect_nondifferentiable=False, diff_atol=0,
                    diff_rtol=1e-2, center_outputs=None) -> Any:
     """The gradients of a function, by finite differences: a list with an array for each input.
@@ -75,7 +69,7 @@ def numerical_grad(f, inputs, grad_outputs, eps=1e-3, detect_nondifferentiable=F
 
     def outputs():
         for x, values in zip(inputs, moved):
-            _assign(x, _host(values))
+            copyto(x, _like(_host(values), x))
         ys = [_wide(y) for y in f()]
         assert len(ys) == len(grad_outputs)
         for y, gy in zip(ys, grad_outputs):
@@ -87,7 +81,7 @@ def numerical_grad(f, inputs, grad_outputs, eps=1e-3, detect_nondifferentiable=F
                                          detect_nondifferentiable, diff_atol, diff_rtol)
     finally:
         for x, original in zip(inputs, originals):
-            _assign(x, original)
+            copyto(x, _like(original, x))
     return [_like(_host(gradient), x) for gradient, x in zip(gradients, inputs)]
 
 
@@ -109,10 +103,7 @@ def _backward(ys, gys, enable_double_backprop=False):
     terms = [functions.sum(functions.cast(y, "float64") * functions.cast(gy, "float64"))
              for y, gy in zip(ys, gys) if y is not None and gy is not None and y.requires_grad]
     if terms:
-        total = terms[0]
-        for term in terms[1:]:
-            total = total + term
-        total.backward(enable_double_backprop=enable_double_backprop)
+        sum(terms[1:], terms[0]).backward(enable_double_backprop=enable_double_backprop)
 
 
 def _direction(shapes):

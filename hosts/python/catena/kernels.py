@@ -7,8 +7,6 @@ import numpy
 
 from catena import _core
 
-__all__ = ["ElementwiseKernel", "ReductionKernel", "clear_memo", "elementwise", "memoize", "reduce"]
-
 _memories = []
 
 

@@ -12,8 +12,6 @@ from catena import _core, link_hook
 from catena.device_resident import DeviceResident
 from catena.variable import Parameter
 
-__all__ = ["Chain", "ChainList", "Link"]
-
 
 def _is_shape(value):
     try:

@@ -3,8 +3,6 @@ import threading
 import types
 from typing import Any
 
-__all__ = ["LinkHook"]
-
 in_use = 0  # the number of hooks of all links that are active in any thread
 _counting = threading.Lock()
 

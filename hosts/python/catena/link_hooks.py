@@ -8,8 +8,6 @@ from catena.configuration import config, no_backprop_mode
 from catena.link_hook import LinkHook
 from catena.variable import Parameter, Variable
 
-__all__ = ["SpectralNormalization", "TimerHook", "WeightStandardization"]
-
 _units = {"sec": 1, "ms": 10 ** 3, "us": 10 ** 6, "ns": 10 ** 9}
 
 

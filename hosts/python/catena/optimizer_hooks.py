@@ -5,9 +5,6 @@ import numpy
 
 from catena import _core, functions
 
-__all__ = ["GradientClipping", "GradientHardClipping", "GradientLARS", "GradientNoise", "Lasso",
-           "WeightDecay"]
-
 
 class _OfEachParameter:
     """A hook that changes the gradient of one parameter. A subclass implements ``change()``."""

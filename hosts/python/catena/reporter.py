@@ -10,8 +10,6 @@ from catena.configuration import config
 from catena.serializer import Serializer, serialize_json
 from catena.variable import as_array
 
-__all__ = ["DictSummary", "Reporter", "Summary", "get_current_reporter", "report", "report_scope"]
-
 
 class _Thread(threading.local):
     def __init__(self) -> None:

@@ -4,8 +4,6 @@ from typing import Any
 
 from catena.link import ChainList, Link, _text_of_children
 
-__all__ = ["Sequential"]
-
 
 def _type_name(layer):
     return type(layer).__name__ if isinstance(layer, Link) else layer.__name__

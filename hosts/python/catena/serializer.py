@@ -3,8 +3,6 @@ import json
 import warnings
 from typing import Any
 
-__all__ = ["AbstractSerializer", "Deserializer", "Serializer"]
-
 
 class AbstractSerializer:
     """A tree of named values. ``serializer["l1"]`` is the part below a name."""

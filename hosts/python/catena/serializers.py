@@ -15,9 +15,6 @@ from catena._none_pickle import MOST, is_none
 from catena.link import _is_array
 from catena.serializer import Deserializer, Serializer
 
-__all__ = ["DictionarySerializer", "HDF5Deserializer", "HDF5Serializer", "NpzDeserializer",
-           "load_hdf5", "load_npz", "load_safetensors", "save_hdf5", "save_npz", "save_safetensors"]
-
 _available = importlib.util.find_spec("h5py") is not None  # chainer.serializers.hdf5._available
 
 
@@ -104,8 +101,11 @@ class DictionarySerializer(Serializer):
         return type(self)(self.target, self.path + key.strip("/") + "/")
 
     def __call__(self, key, value) -> Any:
-        self.target[self.path + key.lstrip("/")] = _saved(value)
+        self._store(self.path + key.lstrip("/"), value)
         return value
+
+    def _store(self, name, value):
+        self.target[name] = _saved(value)
 
 
 def serialize(obj) -> Any:
@@ -291,10 +291,9 @@ class NpzDeserializer(Deserializer):
 class _Arrays(DictionarySerializer):
     """Collects the arrays of an object."""
 
-    def __call__(self, key, value) -> Any:
+    def _store(self, name, value):
         if _is_array(value):
-            self.target[self.path + key.lstrip("/")] = value
-        return value
+            self.target[name] = value
 
 
 def _names_by(rename, npz, path, what):
@@ -374,13 +373,11 @@ def save_safetensors(file, obj) -> None:
 
 
 class _Tensors(DictionarySerializer):
-    def __call__(self, key, value) -> Any:
-        name = self.path + key.lstrip("/")
+    def _store(self, name, value):
         if value is None or isinstance(value, str):
             raise TypeError(f"[save_safetensors] {name}: expected an array or a number, got "
                             f"{value!r}; save_npz() stores it")
         self.target[name] = value if isinstance(value, _core.Array) else numpy.asarray(value)
-        return value
 
 
 def load_safetensors(file, obj, path="", strict=True, ignore_names=None, *, rename=None,

@@ -12,8 +12,6 @@ from catena.configuration import using_device
 from catena.serializer import Deserializer
 from catena.variable import Parameter, Variable
 
-__all__ = ["Hooks", "Hyperparameter", "HyperparameterProxy", "Rule", "Steps", "UpdateRule"]
-
 _first_update = threading.RLock()  # held while the state of a rule is made
 
 

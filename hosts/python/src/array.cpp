@@ -31,11 +31,8 @@ Device device_of_numpy() {
 Array share(Owned owner, Device device, void* data, const Shape& shape, Dtype dtype) {
     static double nothing;
     PyObject* const object = owner.get();
-    Array array = Array::wrap(device, data != nullptr ? data : &nothing, shape, dtype, [object] {
-        if (!interpreter_runs()) return;
-        const WithLock lock;
-        Py_DECREF(object);
-    });
+    Array array = Array::wrap(device, data != nullptr ? data : &nothing, shape, dtype,
+                              [object] { drop_anywhere(object); });
     owner.release();
     return array;
 }

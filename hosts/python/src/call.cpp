@@ -7,15 +7,7 @@ namespace catena::python {
 namespace {
 
 // A function is bound to a module with one pointer: copy and pickle know functions of modules.
-PyModuleDef definition{PyModuleDef_HEAD_INIT,
-                       "catena._core.Callable",
-                       nullptr,
-                       sizeof(Callable*),
-                       nullptr,
-                       nullptr,
-                       nullptr,
-                       nullptr,
-                       nullptr};
+PyModuleDef definition{PyModuleDef_HEAD_INIT, "catena._core.Callable", nullptr, sizeof(Callable*)};
 Callable*& callable_of(PyObject* module) {
     return *static_cast<Callable**>(PyModule_GetState(module));
 }
@@ -30,10 +22,16 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* key
     });
 }
 
-std::string trimmed(std::string_view text) {
-    const auto first = text.find_first_not_of(' ');
-    if (first == text.npos) return {};
-    return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
+std::vector<Signature::Parameter> parameters_in(std::string_view text) {
+    std::vector<Signature::Parameter> parameters;
+    while (!text.empty()) {
+        const std::string_view one = text.substr(0, text.find(", "));
+        text.remove_prefix(std::min(one.size() + 2, text.size()));
+        const std::size_t name = std::min(one.find('='), one.size());
+        parameters.push_back({std::string(one.substr(0, name)),
+                              std::string(one.substr(std::min(name + 1, one.size())))});
+    }
+    return parameters;
 }
 
 }  // namespace
@@ -45,28 +43,6 @@ Signature::Signature(std::string name, std::vector<Parameter> parameters)
         if (parameter.def.empty()) ++required_;
     }
 }
-
-namespace {
-
-std::vector<Signature::Parameter> parameters_in(std::string_view text) {
-    std::vector<Signature::Parameter> parameters;
-    int depth = 0;
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i <= text.size(); ++i) {
-        if (i < text.size() && text[i] == '(') ++depth;
-        if (i < text.size() && text[i] == ')') --depth;
-        if (i < text.size() && (text[i] != ',' || depth > 0)) continue;
-        const std::string_view one = text.substr(begin, i - begin);
-        begin = i + 1;
-        const std::size_t equals = one.find('=');
-        if (trimmed(one).empty()) continue;
-        parameters.push_back({trimmed(one.substr(0, equals)),
-                              equals == one.npos ? "" : trimmed(one.substr(equals + 1))});
-    }
-    return parameters;
-}
-
-}  // namespace
 
 Signature::Signature(std::string_view text)
     : Signature(

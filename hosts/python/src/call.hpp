@@ -17,7 +17,7 @@ public:
         std::string def;  // the text of the default, in Python; "": required
     };
     Signature(std::string name, std::vector<Parameter> parameters);
-    // "concat(xs, axis=1)"
+    // "concat(xs, axis=1)"; no default contains ", "
     explicit Signature(std::string_view text);
 
     const std::string& name() const { return name_; }

@@ -65,11 +65,7 @@ struct PythonError::State {
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     std::string text;
     ~State() {
-        if (!interpreter_runs()) return;
-        const WithLock lock;
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
+        for (PyObject* const each : {type, value, traceback}) drop_anywhere(each);
     }
 };
 

@@ -7,12 +7,6 @@
 namespace catena::python {
 namespace {
 
-double number_of(PyObject* object) {
-    const double value = PyFloat_AsDouble(object);
-    if (PyErr_Occurred() != nullptr) throw PythonError();
-    return value;
-}
-
 Owned py_numerical_grad(PyObject*, PyObject* function, PyObject* inputs, PyObject* grad_outputs,
                         PyObject* eps, PyObject* detect, PyObject* atol, PyObject* rtol) {
     constexpr std::string_view what = "[numerical_grad] arrays";
@@ -20,10 +14,10 @@ Owned py_numerical_grad(PyObject*, PyObject* function, PyObject* inputs, PyObjec
     try {
         const Arrays gradients = gradient_check::numerical_grad(
             f, arrays_of(inputs, what), arrays_of(grad_outputs, what),
-            {.eps = number_of(eps),
+            {.eps = scalar_of(eps).value(),
              .detect_nondifferentiable = truth_of(detect),
-             .diff_atol = number_of(atol),
-             .diff_rtol = number_of(rtol)});
+             .diff_atol = scalar_of(atol).value(),
+             .diff_rtol = scalar_of(rtol).value()});
         return tuple_of(gradients.size(), [&](std::size_t i) { return wrap(gradients[i]); });
     } catch (const gradient_check::NondifferentiableError& error) {
         const Owned module = checked(PyImport_ImportModule("catena.gradient_check"));

@@ -200,18 +200,16 @@ namespace {
 // Called before each call of a pass. Only the main thread runs handlers. To take the interpreter's lock each
 // time would cost more than a small call, so the clock decides.
 void check_signals() {
-    struct Thread {
-        std::int64_t last = 0;  // time in ns; -1 if it is not the main thread
-    };
-    static thread_local constinit Thread thread;
-    if (thread.last < 0) return;
+    static thread_local constinit std::int64_t last =
+        0;  // time in ns; -1 in other threads than main
+    if (last < 0) return;
     constexpr std::int64_t interval = 50'000'000;
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     const std::int64_t time = now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-    if (time - thread.last < interval) return;
-    thread.last = gettid() == getpid() ? time : -1;
-    if (thread.last < 0) return;
+    if (time - last < interval) return;
+    last = gettid() == getpid() ? time : -1;
+    if (last < 0) return;
     const WithLock lock;
     if (PyErr_CheckSignals() != 0) throw PythonError();
 }

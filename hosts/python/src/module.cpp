@@ -5,15 +5,7 @@
 
 namespace {
 
-PyModuleDef definition{PyModuleDef_HEAD_INIT,
-                       "catena._core",
-                       "The C++ part of catena.",
-                       -1,
-                       nullptr,
-                       nullptr,
-                       nullptr,
-                       nullptr,
-                       nullptr};
+PyModuleDef definition{PyModuleDef_HEAD_INIT, "catena._core", "The C++ part of catena.", -1};
 
 }  // namespace
 

@@ -13,12 +13,16 @@ namespace {
 
 class PythonNode;
 
+// Of retain_inputs() or retain_outputs().
+struct Retained {
+    bool was_called;
+    std::vector<std::size_t>* early;  // the arguments before apply(), or null
+};
+
 struct PyNode {
     PyObject_HEAD PythonNode* node;  // while forward() runs or the graph has it; the graph owns it
     GraphNode* call;                 // while the graph has it
-    bool keeps_inputs, keeps_outputs;  // whether retain_..() was called
-    // The arguments of retain_..() before apply(), or null.
-    std::vector<std::size_t>*inputs_to_keep, *outputs_to_keep;
+    Retained inputs, outputs;
     PyObject* dict;
     PyObject* weak_references;
 };
@@ -47,33 +51,13 @@ Owned python_arrays(std::span<const Array> arrays) {
     return tuple_of(arrays.size(), [&](std::size_t i) { return to_python(arrays[i]); });
 }
 
-// A Python object that may be freed in any thread.
-class Kept {
-public:
-    explicit Kept(PyObject* object) : object_(Owned::borrow(object)) {}
-    Kept(const Kept&) = delete;
-    Kept& operator=(const Kept&) = delete;
-    ~Kept() {
-        if (!interpreter_runs()) {
-            object_.release();
-            return;
-        }
-        const WithLock lock;
-        object_ = Owned();
-    }
-    PyObject* get() const { return object_.get(); }
-
-private:
-    Owned object_;
-};
-
 Owned py_checkpoint(PyObject*, PyObject* func, PyObject* xs) {
-    const auto function = std::make_shared<Kept>(func);
+    const std::shared_ptr<PyObject> function(Owned::borrow(func).release(), drop_anywhere);
     const auto call = [function](const Variables& x) {
         const WithLock lock;
         const Owned inputs = wrap_all(x);
         const Owned y =
-            checked(in_python([&] { return PyObject_CallObject(function->get(), inputs.get()); }));
+            checked(in_python([&] { return PyObject_CallObject(function.get(), inputs.get()); }));
         return variables_of(y.get(), "[forget] func: result");
     };
     return wrap_all(functions::checkpoint(call, variables_of(xs, "[forget] xs")));
@@ -110,21 +94,20 @@ public:
                                                 : type_name(object_);
     }
 
-    using FunctionNode::get_retained_inputs, FunctionNode::get_retained_outputs,
-        FunctionNode::retain_inputs, FunctionNode::retain_outputs;
+    using FunctionNode::get_retained_inputs, FunctionNode::get_retained_outputs;
+    template <Retained PyNode::*of>
+    void retain(std::vector<std::size_t> indexes) {
+        (as<PyNode>(object_)->*of).was_called = true;
+        if constexpr (of == &PyNode::inputs) retain_inputs(std::move(indexes));
+        else retain_outputs(std::move(indexes));
+    }
 
 private:
     Arrays forward(ArraySpan inputs) override {
         const WithLock lock;
-        PyNode& self = *as<PyNode>(object_);
-        if (self.inputs_to_keep != nullptr) {
-            self.keeps_inputs = true;
-            retain_inputs(*self.inputs_to_keep);
-        }
-        if (self.outputs_to_keep != nullptr) {
-            self.keeps_outputs = true;
-            retain_outputs(*self.outputs_to_keep);
-        }
+        const PyNode& self = *as<PyNode>(object_);
+        if (self.inputs.early != nullptr) retain<&PyNode::inputs>(*self.inputs.early);
+        if (self.outputs.early != nullptr) retain<&PyNode::outputs>(*self.outputs.early);
         const Owned arguments = python_arrays(inputs);
         const Owned result = call_method(object_, "_checked_forward", arguments.get());
         Arrays outputs;
@@ -184,7 +167,7 @@ Owned apply(PyObject* self, PyObject* arguments) {
     const Variables inputs = variables_of(arguments, '[' + type_name(self) + "] apply: input");
     auto node = std::make_shared<PythonNode>(self);
     object.node = node.get();
-    object.keeps_inputs = object.keeps_outputs = false;
+    object.inputs.was_called = object.outputs.was_called = false;
     Variables outputs = node->apply(inputs);
     for (const Variable& output : outputs) {
         if (!output || output.creator() == nullptr) continue;
@@ -205,32 +188,20 @@ std::vector<std::size_t> indexes_of(PyObject* object, const char* what) {
 }
 
 // Indexes from before apply() are kept until forward() runs.
-void keep(std::vector<std::size_t>*& place, std::vector<std::size_t> indexes) {
-    delete std::exchange(place, new std::vector<std::size_t>(std::move(indexes)));
-}
-void retain_inputs(PyObject* self, PyObject* object) {
+template <Retained PyNode::*of>
+void retain(PyObject* self, PyObject* object) {
     PyNode& node = node_self(self);
-    std::vector<std::size_t> indexes = indexes_of(object, "[retain_inputs]");
-    if (node.node == nullptr) return keep(node.inputs_to_keep, std::move(indexes));
-    node.node->retain_inputs(std::move(indexes));
-    node.keeps_inputs = true;
+    std::vector<std::size_t> indexes =
+        indexes_of(object, of == &PyNode::inputs ? "[retain_inputs]" : "[retain_outputs]");
+    if (node.node != nullptr) return node.node->retain<of>(std::move(indexes));
+    delete std::exchange((node.*of).early, new std::vector<std::size_t>(std::move(indexes)));
 }
-void retain_outputs(PyObject* self, PyObject* object) {
-    PyNode& node = node_self(self);
-    std::vector<std::size_t> indexes = indexes_of(object, "[retain_outputs]");
-    if (node.node == nullptr) return keep(node.outputs_to_keep, std::move(indexes));
-    node.node->retain_outputs(std::move(indexes));
-    node.keeps_outputs = true;
-}
-Owned get_retained_inputs(PyObject* self) {
+template <Retained PyNode::*of>
+Owned get_retained(PyObject* self) {
     const PyNode& node = node_self(self);
-    const bool any = node.call != nullptr && node.keeps_inputs;
-    return wrap_all(any ? node.node->get_retained_inputs() : Variables());
-}
-Owned get_retained_outputs(PyObject* self) {
-    const PyNode& node = node_self(self);
-    const bool any = node.call != nullptr && node.keeps_outputs;
-    return wrap_all(any ? node.node->get_retained_outputs() : Variables());
+    if (node.call == nullptr || !(node.*of).was_called) return wrap_all({});
+    return wrap_all(of == &PyNode::inputs ? node.node->get_retained_inputs()
+                                          : node.node->get_retained_outputs());
 }
 void node_unchain(PyObject* self) {
     if (node_self(self).call != nullptr) InUse::before_change(node_self(self).call);
@@ -285,8 +256,8 @@ void free_node(PyObject* object) {
     PyObject_GC_UnTrack(object);
     if (node_self(object).weak_references != nullptr) PyObject_ClearWeakRefs(object);
     node_clear(object);
-    delete node_self(object).inputs_to_keep;
-    delete node_self(object).outputs_to_keep;
+    delete node_self(object).inputs.early;
+    delete node_self(object).outputs.early;
     PyObject_GC_Del(object);
     Py_DECREF(type);
 }
@@ -448,17 +419,20 @@ void add_nodes(PyObject* module) {
               property<node_outputs>("outputs", "The results of the call."),
               property<node_rank>("rank", "The most calls on any path from a leaf."),
               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}},
-         .methods =
-             {method<apply>("apply",
-                            "apply($self, inputs, /)\n--\n\nCalls the function on variables or "
-                            "arrays and records "
-                            "the call. Returns a tuple of variables."),
-              method<retain_inputs>("retain_inputs", "Keeps the data of inputs for backward()."),
-              method<retain_outputs>("retain_outputs", "Keeps the data of outputs for backward()."),
-              method<get_retained_inputs>("get_retained_inputs", "The kept inputs as variables."),
-              method<get_retained_outputs>("get_retained_outputs",
-                                           "The kept outputs as variables."),
-              method<node_unchain>("unchain", "Removes the call from the graph.")},
+         .methods = {method<apply>(
+                         "apply",
+                         "apply($self, inputs, /)\n--\n\nCalls the function on variables or "
+                         "arrays and records "
+                         "the call. Returns a tuple of variables."),
+                     method<retain<&PyNode::inputs>>("retain_inputs",
+                                                     "Keeps the data of inputs for backward()."),
+                     method<retain<&PyNode::outputs>>("retain_outputs",
+                                                      "Keeps the data of outputs for backward()."),
+                     method<get_retained<&PyNode::inputs>>("get_retained_inputs",
+                                                           "The kept inputs as variables."),
+                     method<get_retained<&PyNode::outputs>>("get_retained_outputs",
+                                                            "The kept outputs as variables."),
+                     method<node_unchain>("unchain", "Removes the call from the graph.")},
          .slots = {slot(Py_tp_new, PyType_GenericNew), slot(Py_tp_dealloc, free_node),
                    slot(Py_tp_traverse, node_traverse), slot(Py_tp_clear, node_clear)},
          .members = {{"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},

@@ -4,6 +4,8 @@
 #include "promotion.hpp"
 #include "variable.hpp"
 
+#include <functional>
+
 namespace catena::python {
 
 Device host_device();
@@ -146,18 +148,12 @@ PyObject* unary(PyObject* self) noexcept {
         return Operand<X>::result(Op()(x)).release();
     });
 }
-struct Negative {
-    auto operator()(const auto& x) const { return -x; }
-};
 inline PyObject* same(PyObject* self) noexcept {
     Py_INCREF(self);
     return self;
 }
 struct Absolute {
     auto operator()(const auto& x) const { return functions::abs(x); }
-};
-struct Invert {
-    auto operator()(const auto& x) const { return ~x; }
 };
 
 template <class X>
@@ -214,10 +210,10 @@ std::vector<PyType_Slot> number_slots() {
             slot(Py_nb_and, binary<X, And>),
             slot(Py_nb_or, binary<X, Or>),
             slot(Py_nb_power, power<X>),
-            slot(Py_nb_negative, unary<X, Negative>),
+            slot(Py_nb_negative, unary<X, std::negate<>>),
             slot(Py_nb_positive, same),
             slot(Py_nb_absolute, unary<X, Absolute>),
-            slot(Py_nb_invert, unary<X, Invert>),
+            slot(Py_nb_invert, unary<X, std::bit_not<>>),
             slot(Py_nb_bool, truth<X>),
             slot(Py_nb_float, number<X, PyNumber_Float>),
             slot(Py_nb_int, number<X, PyNumber_Long>),

@@ -130,11 +130,9 @@ void update_setup(PyObject* self, PyObject* list, PyObject* arrays, PyObject* st
     expect(PyList_Check(arrays) != 0, "[update] state", "a list", arrays);
     std::vector<Array> state =
         vector_of(arrays, [](PyObject* each) { return array_of(each, "[update] state"); });
-    const long long t = PyLong_AsLongLong(step);
-    if (PyErr_Occurred() != nullptr) throw PythonError();
+    Restore restore(std::move(state), integer_of(step));
     Optimizer& optimizer = *steps.rule;
     optimizer.setup(named(parameters));
-    Restore restore(std::move(state), t);
     optimizer.visit(restore);
     for (const Variable& each : parameters) steps.parameters.emplace_back(each);
 }
@@ -146,9 +144,7 @@ bool update_run(PyObject* self, PyObject* list, PyObject* numbers, PyObject* ste
     expect(PyTuple_Check(numbers) != 0, "[update] values", "a tuple", numbers);
     Steps& steps = held<Steps>(self);
     Optimizer& optimizer = *steps.rule;
-    const long long t = PyLong_AsLongLong(step);
-    if (PyErr_Occurred() != nullptr) throw PythonError();
-    if (t != optimizer.t() + 1 ||
+    if (integer_of(step) != optimizer.t() + 1 ||
         PyList_Size(list) != static_cast<Py_ssize_t>(steps.parameters.size()))
         return false;
     for (std::size_t i = 0; i < steps.parameters.size(); ++i) {

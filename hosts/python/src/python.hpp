@@ -138,6 +138,13 @@ private:
 // it has the lock until the end.
 bool interpreter_runs() noexcept;
 
+// Gives up a reference, or null, in any thread.
+inline void drop_anywhere(PyObject* object) noexcept {
+    if (object == nullptr || !interpreter_runs()) return;
+    const WithLock lock;
+    Py_DECREF(object);
+}
+
 // A Python exception on its way through C++, with its traceback.
 class PythonError : public std::exception {
 public:

@@ -150,8 +150,7 @@ void set_flag(PyObject*, PyObject* flag_name, PyObject* value, PyObject* of_all_
     } else if (value == Py_None) {
         to.named.erase(name);
     } else {
-        const long long number = PyLong_AsLongLong(value);
-        if (number == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+        const std::int64_t number = integer_of(value);
         if (name == "products") to.products = static_cast<Products>(number);
         else to.named.insert_or_assign(name, number);
     }
@@ -217,14 +216,15 @@ Owned python_device(Device device) { return device ? hold(device_type, device) :
 
 Device device_from(PyObject* object) {
     if (Py_TYPE(object) == device_type) return held<Device>(object);
-    const auto numbered = [](long id) {
-        return id < 0 ? cuda::host() : cuda::get_device(static_cast<int>(std::min(id, 1000000L)));
+    const auto numbered = [](std::int64_t id) {
+        return id < 0 ? cuda::host()
+                      : cuda::get_device(static_cast<int>(std::min<std::int64_t>(id, 1000000)));
     };
     if (PyUnicode_Check(object) != 0) {
         const std::string_view name = text_of(object);
         if (name == "@numpy") return cuda::host();
         const std::string_view number = name.substr(name.starts_with("@cupy:") ? 6 : 0);
-        long id = 0;
+        std::int64_t id = 0;
         const auto [end, error] = std::from_chars(number.begin(), number.end(), id);
         if (error == std::errc() && end == number.end()) return numbered(id);
         if (name.starts_with('@'))
@@ -232,12 +232,7 @@ Device device_from(PyObject* object) {
                                         std::string(name) + '\'');
         return Device::get(name);
     }
-    if (PyIndex_Check(object) != 0) {
-        const Owned integer = checked(PyNumber_Index(object));
-        const long id = PyLong_AsLong(integer.get());
-        if (id == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-        return numbered(id);
-    }
+    if (PyIndex_Check(object) != 0) return numbered(integer_of(object));
     raise(PyExc_TypeError,
           "[Device] name: expected a catena.Device, a name such as 'cpu:0', the number of a GPU, "
           "or a negative number for the host, got " +

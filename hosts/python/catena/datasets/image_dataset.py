@@ -1,8 +1,6 @@
 """Datasets of image files, which Pillow reads."""
-import bisect
 import importlib.util
 import io
-import itertools
 import os
 import threading
 import zipfile
@@ -12,6 +10,7 @@ import numpy
 
 from catena.configuration import get_dtype
 from catena.dataset.dataset_mixin import DatasetMixin
+from catena.datasets.concatenated_dataset import ConcatenatedDataset
 
 __all__ = ["ImageDataset", "LabeledImageDataset", "LabeledZippedImageDataset",
            "MultiZippedImageDataset", "ZippedImageDataset"]
@@ -124,23 +123,17 @@ class ZippedImageDataset(_Images):
         return _read(io.BytesIO(data), self._dtype)
 
 
-class MultiZippedImageDataset(DatasetMixin):
+class MultiZippedImageDataset(ConcatenatedDataset):
     """The images in several zip files, one file after another; see ImageDataset."""
 
     def __init__(self, zipfilenames, dtype=None) -> None:
-        self._parts = [ZippedImageDataset(name, dtype) for name in zipfilenames]
-        self._ends = list(itertools.accumulate(map(len, self._parts)))
-
-    def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        super().__init__(*[ZippedImageDataset(name, dtype) for name in zipfilenames])
 
     def get_example(self, i) -> Any:
         if not -len(self) <= i < len(self):
             raise IndexError(f"[MultiZippedImageDataset] expected an index below {len(self)}, "
                              f"got {i}")
-        i %= len(self)
-        part = bisect.bisect(self._ends, i)
-        return self._parts[part].get_example(i - (self._ends[part - 1] if part else 0))
+        return super().get_example(i % len(self))
 
 
 class LabeledZippedImageDataset(_Labeled):

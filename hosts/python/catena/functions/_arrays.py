@@ -10,9 +10,9 @@ from catena.functions._plugins import F, check_choice, plugins, split, variable
 from catena.variable import as_variable
 
 __all__ = [
-    "average_pooling_1d", "average_pooling_3d", "average_pooling_nd", "broadcast", "cast", "gather", "identity",
-    "index_add", "max_pooling_1d", "max_pooling_2d", "max_pooling_3d", "max_pooling_nd", "pad", "scatter",
-    "transpose_sequence"]
+    "average_pooling_1d", "average_pooling_3d", "average_pooling_nd", "broadcast", "cast", "gather",
+    "identity", "index_add", "max_pooling_1d", "max_pooling_2d", "max_pooling_3d", "max_pooling_nd",
+    "pad", "scatter", "transpose_sequence"]
 
 
 def broadcast(*args) -> Any:

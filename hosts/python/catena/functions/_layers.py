@@ -42,12 +42,8 @@ def _key_axes(x, gamma, axis):
     return tuple(i for i in range(x.ndim) if i not in axis)
 
 
-def _flat(x):
-    return x if x.ndim == 1 else x.reshape(-1)
-
-
 def _normalized(x, gamma, others, axis, normalize):
-    """Calls normalize(x) with the channels as axis 1 of x, and in the dtype of gamma."""
+    """Calls normalize(x, gamma, *others) with the channels as axis 1 of x, in the dtype of gamma."""
     for other in others:
         if other.shape != gamma.shape:
             raise _core.ShapeError("[batch_normalization] beta, mean, var: expected the shape of "
@@ -56,17 +52,17 @@ def _normalized(x, gamma, others, axis, normalize):
     if tuple(shape[i] for i in keys if i < x.ndim) != gamma.shape:
         raise _core.ShapeError(f"[batch_normalization] gamma: expected the axes {keys} of x with "
                                f"the shape {shape}, got {gamma.shape}")
-    if dtype != gamma.dtype:
-        if dtype.kind != "f":
-            raise _core.DtypeError(
-                f"[batch_normalization] x: expected a floating dtype, got {dtype}")
-        x = plugins.cast(x, gamma.dtype)
+    if dtype != gamma.dtype and dtype.kind != "f":
+        raise _core.DtypeError(f"[batch_normalization] x: expected a floating dtype, got {dtype}")
+    x = in_dtype_of(gamma, x)
+    vectors = [each if each.ndim == 1 else each.reshape(-1) for each in (gamma, *others)]
     if keys == (1,):
-        y = normalize(x)
+        y = normalize(x, *vectors)
     else:
         order = tuple(i for i in range(x.ndim) if i not in keys) + keys
         moved = x.transpose(order)
-        y = normalize(moved.reshape(x.size // max(gamma.size, 1), gamma.size)).reshape(moved.shape)
+        flat = moved.reshape(x.size // max(gamma.size, 1), gamma.size)
+        y = normalize(flat, *vectors).reshape(moved.shape)
         y = y.transpose(tuple(order.index(i) for i in range(x.ndim)))
     return y if y.dtype == dtype else plugins.cast(y, dtype)
 
@@ -86,9 +82,8 @@ def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_
             return plugins.batch_normalization(x, gamma, beta, eps)
     x, gamma, beta = variables("batch_normalization", x=x, gamma=gamma, beta=beta)
 
-    def normalize(x):
-        y, mean, var = _core._all_outputs("catena.batch_normalization")(
-            x, _flat(gamma), _flat(beta), eps)
+    def normalize(*inputs):
+        y, mean, var = _core._all_outputs("catena.batch_normalization")(*inputs, eps)
         _blend_statistics(running_mean, running_var, mean, var, x.size // gamma.size, decay)
         return y
 
@@ -101,13 +96,10 @@ def _blend_statistics(running_mean, running_var, mean, var, count, decay):
         return
     for running, value, factor in ((running_mean, mean, 1),
                                    (running_var, var, count / max(count - 1, 1))):
-        if running is None:
-            continue
-        running *= decay
-        value = in_dtype_of(running, value * (factor * (1 - decay)))
-        if value.shape != running.shape:
-            value = value.reshape(running.shape)
-        running += value if isinstance(running, _core.Variable) else value.array
+        if running is not None:
+            running *= decay
+            value = in_dtype_of(running, value * (factor * (1 - decay))).reshape(running.shape)
+            running += value if isinstance(running, _core.Variable) else value.array
 
 
 def fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5, axis=None) -> Any:
@@ -116,9 +108,8 @@ def fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5, axis=None) ->
         "fixed_batch_normalization", x=x, gamma=gamma, beta=beta, mean=mean, var=var)
     if gamma.dtype in ("float16", "bfloat16"):  # the function computes with statistics in float32
         mean, var = plugins.cast(mean, "float32"), plugins.cast(var, "float32")
-    return _normalized(
-        x, gamma, [beta, mean, var], axis, lambda x: plugins.fixed_batch_normalization(
-            x, *map(_flat, (gamma, beta, mean, var)), eps))
+    return _normalized(x, gamma, [beta, mean, var], axis,
+                       lambda *inputs: plugins.fixed_batch_normalization(*inputs, eps))
 
 
 def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=None, running_var=None,
@@ -134,14 +125,13 @@ def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=Non
         "batch_renormalization", x=x, gamma=gamma, beta=beta, running_mean=running_mean,
         running_var=running_var)
 
-    def normalize(x):
-        y, mean, var = plugins.batch_renormalization(
-            x, *map(_flat, (gamma, beta, old_mean, old_var)), rmax, dmax, eps)
+    def normalize(*inputs):
+        y, mean, var = plugins.batch_renormalization(*inputs, rmax, dmax, eps)
         if update_statistics:
             _blend_statistics(running_mean, running_var, mean, var, x.size // gamma.size, decay)
         return y
 
-    return _normalized(x, gamma, [beta], None, normalize)
+    return _normalized(x, gamma, [beta, old_mean, old_var], None, normalize)
 
 
 def fixed_batch_renormalization(x, gamma, beta, mean, var, eps=2e-5) -> Any:

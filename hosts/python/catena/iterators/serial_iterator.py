@@ -8,8 +8,6 @@ import numpy
 from catena.dataset.iterator import Iterator
 from catena.iterators.order_samplers import ShuffleOrderSampler
 
-__all__ = ["OrderedIterator", "SerialIterator"]
-
 _State = collections.namedtuple("_State", "current_position epoch is_new_epoch order")
 
 

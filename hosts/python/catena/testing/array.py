@@ -4,8 +4,6 @@ import numpy
 from catena import _core
 from catena.variable import as_array
 
-__all__ = ["assert_allclose"]
-
 
 def assert_allclose(x, y, atol=1e-5, rtol=1e-4, verbose=True) -> None:
     """Raises AssertionError unless |x - y| <= atol + rtol |y| for all elements, on any devices."""

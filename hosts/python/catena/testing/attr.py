@@ -5,8 +5,6 @@ from typing import Any
 from catena import _core
 from catena.testing.parameterized import each_class
 
-__all__ = ["chainerx", "cudnn", "gpu", "ideep", "multi_gpu", "slow"]
-
 
 def multi_gpu(gpu_num) -> Any:
     """Skips a test unless there are so many GPUs."""

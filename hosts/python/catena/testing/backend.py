@@ -9,8 +9,6 @@ from catena import backend  # noqa: F401
 from catena.testing import attr
 from catena.testing.parameterized import each_class
 
-__all__ = ["BackendConfig", "inject_backend_tests"]
-
 _defaults = {"use_chainerx": False, "chainerx_device": None, "use_cuda": False, "cuda_device": None,
              "use_cudnn": "never", "cudnn_deterministic": False, "autotune": False,
              "cudnn_fast_batch_normalization": False, "use_ideep": "never"}

@@ -4,8 +4,6 @@ import traceback
 import unittest
 from typing import Any
 
-__all__ = ["repeat", "repeat_with_success_at_least", "retry"]
-
 
 def _run_once(test, args, kwargs):
     if not (args and isinstance(args[0], unittest.TestCase)):

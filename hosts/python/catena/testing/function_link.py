@@ -7,9 +7,6 @@ import numpy
 import catena
 from catena.testing.array import _as_noncontiguous_array, assert_allclose
 
-__all__ = ["FunctionTestCase", "FunctionTestError", "InitializerArgument",
-           "LinkInitializersTestCase", "LinkTestCase", "LinkTestError"]
-
 
 class FunctionTestError(AssertionError):
     """A function does not compute what a test expects."""

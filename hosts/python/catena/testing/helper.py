@@ -5,8 +5,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["assert_warns", "patch", "with_requires", "without_requires"]
-
 
 @contextlib.contextmanager
 def assert_warns(expected) -> Iterator[Any]:

@@ -4,8 +4,6 @@ from typing import Any
 import numpy
 from numpy import broadcast_to as _broadcast_to
 
-__all__ = ["generate_matrix"]
-
 
 def generate_matrix(shape, dtype=float, *, singular_values=None) -> Any:
     """A random matrix, or several, with given singular values.

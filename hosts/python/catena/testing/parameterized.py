@@ -5,9 +5,6 @@ import sys
 import types
 from typing import Any
 
-__all__ = ["from_pytest_parameterize", "parameterize", "parameterize_pytest", "product",
-           "product_dict"]
-
 
 def from_pytest_parameterize(names, values) -> Any:
     """``("a,b", [(1, 2)])`` as ``[{"a": 1, "b": 2}]``."""

@@ -8,8 +8,6 @@ import numpy
 from catena import _core
 from catena.testing.parameterized import each_class
 
-__all__ = ["fix_random", "generate_seed"]
-
 _depth = 0
 
 

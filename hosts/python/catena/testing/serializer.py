@@ -1,7 +1,5 @@
 """Saving and loading in a temporary folder."""
 
-__all__ = ["save_and_load", "save_and_load_hdf5", "save_and_load_npz"]
-
 
 def save_and_load(src, dst, filename, saver, loader) -> None:
     """Saves an object with ``saver(path, src)`` in a temporary folder, and loads another."""

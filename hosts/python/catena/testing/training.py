@@ -1,8 +1,6 @@
 """Trainers in tests of extensions."""
 from typing import Any
 
-__all__ = ["get_trainer_with_mock_updater"]
-
 
 def get_trainer_with_mock_updater(stop_trigger=(10, "iteration"), iter_per_epoch=10,
                                   extensions=None) -> Any:

@@ -7,8 +7,6 @@ from catena.testing import attr
 from catena.testing.array import assert_allclose
 from catena.testing.parameterized import parameterize, product
 
-__all__ = ["unary_math_function_unittest"]
-
 
 def _uniform(shape, dtype):
     return tuple(numpy.random.uniform(-1, 1, shape).astype(dtype) for _ in range(3))

@@ -2,8 +2,6 @@
 import sys
 from typing import Any
 
-__all__ = ["assert_kwargs_empty", "check_unexpected_kwargs", "parse_kwargs"]
-
 
 def check_unexpected_kwargs(kwargs, **unexpected) -> None:
     """Raises ValueError with the message of the first name in `unexpected` that kwargs has."""

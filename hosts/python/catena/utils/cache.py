@@ -3,8 +3,6 @@ import functools
 
 from catena.configuration import config
 
-__all__ = ["cached_property"]
-
 
 class cached_property:
     """A decorator of methods: a read-only property that is computed once.

@@ -3,8 +3,6 @@ from typing import Any
 
 import numpy
 
-__all__ = ["oversample"]
-
 
 def oversample(images, crop_dims) -> Any:
     """Ten crops of each image: the corners, the center, and their mirror images.

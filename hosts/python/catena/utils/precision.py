@@ -3,8 +3,6 @@ import functools
 
 import numpy
 
-__all__ = []
-
 
 def _cast(arrays, of, to):
     return tuple(x.astype(to) if x is not None and x.dtype == of else x for x in arrays)

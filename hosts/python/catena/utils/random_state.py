@@ -4,8 +4,6 @@ from typing import Any
 from catena import _core
 from catena.serializer import Serializer, serialize_json
 
-__all__ = ["of_device", "of_numpy", "of_python", "serialize"]
-
 
 def of_numpy(generator) -> Any:
     """Reads and sets the state of a numpy.random.RandomState, or of numpy.random."""

@@ -7,9 +7,6 @@ from typing import Any
 
 from catena import utils
 
-__all__ = ["ProcessQueueWriter", "ProcessWriter", "QueueWriter", "SimpleWriter", "StandardWriter",
-           "ThreadQueueWriter", "ThreadWriter", "Writer"]
-
 
 def _save_npz(path, target, **kwargs):
     from catena import serializers

@@ -4,8 +4,6 @@ import sys
 import time
 from typing import Any
 
-__all__ = ["ProgressBar"]
-
 
 class ProgressBar:
     """A subclass implements ``get_lines()``."""

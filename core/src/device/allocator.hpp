@@ -98,8 +98,10 @@ public:
     static constexpr int thread_depth = 32;   // blocks kept in a thread for each small class
 
 private:
-    bool keeps() const noexcept;  // whether freed blocks are kept for reuse
-    void* take_large(std::uint64_t bytes, std::uint64_t& capacity);
+    // Whether freed blocks are kept for reuse. A recording cannot allocate from the backend, and its
+    // launches write to blocks that it freed.
+    bool keeps() const noexcept { return recycle || recorded_; }
+    void* take_large(std::uint64_t bytes, std::uint64_t capacity);
     void give_back_large(void* block, std::uint64_t capacity) noexcept;
     void* grow(std::uint64_t capacity);
     void* ask_backend(std::uint64_t capacity);

@@ -154,12 +154,11 @@ Queue::Point& Queue::point(std::uint64_t ticket) {
     Point& p = points_[next_point_++ % std::size(points_)];
     p.ticket = 0;  // invalid until the event is recorded
     const catena_backend& b = device.table;
-    on_backend(device, [&](catena_ctx* ctx) {
-        return p.event ? CATENA_OK : b.event_create(ctx, device.dev, &p.event);
-    });
     const std::uint64_t until = now();
-    on_backend(device,
-               [&](catena_ctx* ctx) { return b.event_record(ctx, device.dev, p.event, native); });
+    on_backend(device, [&](catena_ctx* ctx) {
+        const catena_status made = p.event ? CATENA_OK : b.event_create(ctx, device.dev, &p.event);
+        return made ? made : b.event_record(ctx, device.dev, p.event, native);
+    });
     p.ticket = until;
     return p;
 }

@@ -14,7 +14,6 @@ void* Segments::take(std::uint64_t bytes) {
     if (size > bytes) insert(block + bytes, size - bytes, false);
     Range& range = ranges_.find(block)->second;
     range.bytes = bytes;
-    range.free = false;
     range.node = free_.extract(fit);
     return block;
 }
@@ -25,7 +24,7 @@ void Segments::add(void* memory, std::uint64_t bytes) {
 }
 
 void Segments::insert(char* block, std::uint64_t bytes, bool first) {
-    const auto range = ranges_.emplace(block, Range{bytes, first, true}).first;
+    const auto range = ranges_.emplace(block, Range{bytes, first}).first;
     try {
         free_.emplace(bytes, block);
     } catch (...) {
@@ -44,10 +43,10 @@ void Segments::give_back(void* block) noexcept {
         return left;
     };
     const auto next = std::next(range);
-    if (next != ranges_.end() && next->second.free && !next->second.first) join(range, next, next);
-    if (!range->second.first && std::prev(range)->second.free)
+    if (next != ranges_.end() && next->second.node.empty() && !next->second.first)
+        join(range, next, next);
+    if (!range->second.first && std::prev(range)->second.node.empty())
         range = join(std::prev(range), range, std::prev(range));
-    range->second.free = true;
     node.value() = {range->second.bytes, range->first};
     free_.insert(std::move(node));
 }
@@ -94,12 +93,9 @@ struct ThreadLists {
 };
 __attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<ThreadLists> of_thread;
 
-// A thread's blocks of one class. `count` is null if the thread cannot keep blocks of the allocator.
-struct List {
-    int* count;
-    void** blocks;
-};
-inline List list_of(CachingAllocator& owner, int slot, int index) noexcept {
+// Returns the number and the list of a thread's blocks of one class. Both are null if the thread cannot keep
+// blocks of the allocator.
+inline std::pair<int*, void**> list_of(CachingAllocator& owner, int slot, int index) noexcept {
     ThreadLists* mine = slot < most_slots ? of_thread.try_get() : nullptr;
     if (!mine) [[unlikely]]
         return {};
@@ -255,14 +251,10 @@ int CachingAllocator::refill(int index, void** out, int wanted) {
     }
     if (blocks.capacity() < made + static_cast<std::size_t>(wanted))
         blocks.reserve(2 * made + static_cast<std::size_t>(wanted));
-    if (slab_rest_ < bytes) {
-        slab_ = static_cast<char*>(ask_backend(slab_bytes));
-        slab_rest_ = slab_bytes;
-    }
-    for (; n < wanted && slab_rest_ >= bytes; ++n) {
-        out[n] = slab_;
-        slab_ += bytes;
-        slab_rest_ -= bytes;
+    if (slab_.size() < bytes) slab_ = {static_cast<char*>(ask_backend(slab_bytes)), slab_bytes};
+    for (; n < wanted && slab_.size() >= bytes; ++n) {
+        out[n] = slab_.data();
+        slab_ = slab_.subspan(bytes);
     }
     count(all_of(n), 0);
     made += static_cast<std::size_t>(n);

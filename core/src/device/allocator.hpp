@@ -43,8 +43,7 @@ private:
     struct Range {
         std::uint64_t bytes;
         bool first;  // the first range of its segment
-        bool free;
-        // A used range keeps its node of free_, so that give_back() allocates nothing.
+        // A used range keeps its node of free_, so that give_back() allocates nothing. Empty: it is free.
         FreeSet::node_type node = {};
     };
     using Ranges =
@@ -122,8 +121,7 @@ private:
     };
     std::array<Small, small_classes> free_;
     Segments segments_;
-    char* slab_ = nullptr;  // rest of the newest slab; slabs are never released
-    std::uint64_t slab_rest_ = 0;
+    std::span<char> slab_;  // rest of the newest slab; slabs are never released
     MemoryStats stats_;
 };
 

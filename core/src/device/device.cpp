@@ -169,24 +169,16 @@ void Queue::after(Queue& other, std::uint64_t ticket) {
     ticket = std::min(ticket, other.now());
     if (ticket <= other.done_.load(std::memory_order_acquire)) return;
     if (!async || &other.device.table != &device.table) return other.finish(ticket);
-    {
-        const std::lock_guard lock(mutex_);
-        if (seen_[&other] >= ticket) return;
-    }
+    const std::scoped_lock lock(mutex_, other.mutex_);
+    std::uint64_t& seen = seen_[&other];
+    if (seen >= ticket) return;
     if (recording.load() || other.recording.load()) refuse("a wait for another stream");
-    std::uint64_t until = 0;
-    {
-        const std::lock_guard lock(other.mutex_);
-        const Point& p = other.point(ticket);
-        until = p.ticket;
-        on_backend(device, [&](catena_ctx* ctx) {
-            return device.table.event_wait(ctx, device.dev, p.event, native);
-        });
-    }
+    const Point& p = other.point(ticket);
+    on_backend(device, [&](catena_ctx* ctx) {
+        return device.table.event_wait(ctx, device.dev, p.event, native);
+    });
     advance();
-    const std::lock_guard lock(mutex_);
-    std::uint64_t& known = seen_[&other];
-    known = std::max(known, until);
+    seen = p.ticket;
 }
 
 void Queue::finish(std::uint64_t ticket) {

@@ -14,7 +14,6 @@ void* Segments::take(std::uint64_t bytes) {
     if (size > bytes) insert(block + bytes, size - bytes, false);
     Range& range = ranges_.find(block)->second;
     range.bytes = bytes;
-    range.free = false;
     range.node = free_.extract(fit);
     return block;
 }
@@ -25,7 +24,7 @@ void Segments::add(void* memory, std::uint64_t bytes) {
 }
 
 void Segments::insert(char* block, std::uint64_t bytes, bool first) {
-    const auto range = ranges_.emplace(block, Range{bytes, first, true}).first;
+    const auto range = ranges_.emplace(block, Range{bytes, first}).first;
     try {
         free_.emplace(bytes, block);
     } catch (...) {
@@ -44,10 +43,10 @@ void Segments::give_back(void* block) noexcept {
         return left;
     };
     const auto next = std::next(range);
-    if (next != ranges_.end() && next->second.free && !next->second.first) join(range, next, next);
-    if (!range->second.first && std::prev(range)->second.free)
+    if (next != ranges_.end() && next->second.node.empty() && !next->second.first)
+        join(range, next, next);
+    if (!range->second.first && std::prev(range)->second.node.empty())
         range = join(std::prev(range), range, std::prev(range));
-    range->second.free = true;
     node.value() = {range->second.bytes, range->first};
     free_.insert(std::move(node));
 }
@@ -94,13 +93,10 @@ struct ThreadLists {
 };
 __attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<ThreadLists> of_thread;
 
-// A thread's blocks of one class. `count` is null if the thread cannot keep blocks of the allocator.
-struct List {
-    int* count;
-    void** blocks;
-};
-inline List list_of(CachingAllocator& owner, int slot, int index) noexcept {
-    ThreadLists* mine = recycle && slot < most_slots ? of_thread.try_get() : nullptr;
+// Returns the number and the list of a thread's blocks of one class. Both are null if the thread cannot keep
+// blocks of the allocator.
+inline std::pair<int*, void**> list_of(CachingAllocator& owner, int slot, int index) noexcept {
+    ThreadLists* mine = slot < most_slots ? of_thread.try_get() : nullptr;
     if (!mine) [[unlikely]]
         return {};
     mine->owner[slot] = &owner;
@@ -120,13 +116,12 @@ CachingAllocator::CachingAllocator(Queue& owner, bool recorded)
     memory_.pools.push_back(this);
 }
 
-// A recording cannot allocate from the backend, and its launches write to blocks that it freed.
-bool CachingAllocator::keeps() const noexcept { return recycle || recorded_; }
-
 void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     const int index = class_of(bytes);
-    if (index >= small_classes) return take_large(bytes, capacity);
-    capacity = size_of_class(index);
+    const bool small = index < small_classes;
+    capacity = small ? size_of_class(index)
+                     : (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
+    if (!small || !keeps()) return take_large(bytes, capacity);
     if (const auto [n, blocks] = list_of(*this, slot_, index); n) {
         if (*n == 0) *n = refill(index, blocks, thread_depth / 2);
         return blocks[--*n];
@@ -136,12 +131,11 @@ void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     return block;
 }
 
-void* CachingAllocator::take_large(std::uint64_t bytes, std::uint64_t& capacity) {
+void* CachingAllocator::take_large(std::uint64_t bytes, std::uint64_t capacity) {
     if (bytes > largest_memory) {  // sums of larger sizes would overflow
         raise<MemoryError>("[{}] memory: expected at most {} bytes, got {}", queue.device.name,
                            largest_memory, bytes);
     }
-    capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
     const auto size = static_cast<std::int64_t>(capacity);
     const std::lock_guard lock(memory_.mutex);
     void* block = keeps() ? segments_.take(capacity) : ask_backend(capacity);
@@ -152,7 +146,7 @@ void* CachingAllocator::take_large(std::uint64_t bytes, std::uint64_t& capacity)
 
 void CachingAllocator::free(void* block, std::uint64_t capacity) noexcept {
     const int index = class_of(capacity);
-    if (index >= small_classes) return give_back_large(block, capacity);
+    if (index >= small_classes || !keeps()) return give_back_large(block, capacity);
     const auto [n, blocks] = list_of(*this, slot_, index);
     if (!n) return give_back(index, &block, 1);
     if (*n == thread_depth) {
@@ -194,13 +188,8 @@ void CachingAllocator::return_to_backend(void* block, std::uint64_t bytes) noexc
 
 void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept {
     if (n == 0) return;
-    const std::uint64_t bytes = size_of_class(index);
-    const std::int64_t all = static_cast<std::int64_t>(bytes) * n;
+    const std::int64_t all = static_cast<std::int64_t>(size_of_class(index)) * n;
     const std::lock_guard lock(memory_.mutex);
-    if (!keeps()) {
-        for (int i = 0; i < n; ++i) return_to_backend(blocks[i], bytes);
-        return count(-all, 0);
-    }
     count(-all, all);
     auto& all_free = free_[static_cast<std::size_t>(index)].blocks;  // refill() reserved capacity
     all_free.insert(all_free.end(), blocks, blocks + n);
@@ -245,8 +234,7 @@ void CachingAllocator::release_segments(const More& more) noexcept {
     }
 }
 
-// Takes free blocks of a class, or cuts new ones from a slab to save calls of the backend. A slab is
-// one block if freed blocks are not kept.
+// Takes free blocks of a class, or cuts new ones from a slab to save calls of the backend.
 int CachingAllocator::refill(int index, void** out, int wanted) {
     const std::uint64_t bytes = size_of_class(index);
     const auto all_of = [&](int n) { return static_cast<std::int64_t>(bytes) * n; };
@@ -263,18 +251,13 @@ int CachingAllocator::refill(int index, void** out, int wanted) {
     }
     if (blocks.capacity() < made + static_cast<std::size_t>(wanted))
         blocks.reserve(2 * made + static_cast<std::size_t>(wanted));
-    if (slab_rest_ < bytes) {
-        const std::uint64_t slab = keeps() ? slab_bytes : bytes;
-        slab_ = static_cast<char*>(ask_backend(slab));
-        slab_rest_ = slab;
-    }
-    for (; n < wanted && slab_rest_ >= bytes; ++n) {
-        out[n] = slab_;
-        slab_ += bytes;
-        slab_rest_ -= bytes;
+    if (slab_.size() < bytes) slab_ = {static_cast<char*>(ask_backend(slab_bytes)), slab_bytes};
+    for (; n < wanted && slab_.size() >= bytes; ++n) {
+        out[n] = slab_.data();
+        slab_ = slab_.subspan(bytes);
     }
     count(all_of(n), 0);
-    if (keeps()) made += static_cast<std::size_t>(n);
+    made += static_cast<std::size_t>(n);
     return n;
 }
 

@@ -43,8 +43,7 @@ private:
     struct Range {
         std::uint64_t bytes;
         bool first;  // the first range of its segment
-        bool free;
-        // A used range keeps its node of free_, so that give_back() allocates nothing.
+        // A used range keeps its node of free_, so that give_back() allocates nothing. Empty: it is free.
         FreeSet::node_type node = {};
     };
     using Ranges =
@@ -98,8 +97,10 @@ public:
     static constexpr int thread_depth = 32;   // blocks kept in a thread for each small class
 
 private:
-    bool keeps() const noexcept;  // whether freed blocks are kept for reuse
-    void* take_large(std::uint64_t bytes, std::uint64_t& capacity);
+    // Whether freed blocks are kept for reuse. A recording cannot allocate from the backend, and its
+    // launches write to blocks that it freed.
+    bool keeps() const noexcept { return recycle || recorded_; }
+    void* take_large(std::uint64_t bytes, std::uint64_t capacity);
     void give_back_large(void* block, std::uint64_t capacity) noexcept;
     void* grow(std::uint64_t capacity);
     void* ask_backend(std::uint64_t capacity);
@@ -120,8 +121,7 @@ private:
     };
     std::array<Small, small_classes> free_;
     Segments segments_;
-    char* slab_ = nullptr;  // rest of the newest slab; slabs are never released
-    std::uint64_t slab_rest_ = 0;
+    std::span<char> slab_;  // rest of the newest slab; slabs are never released
     MemoryStats stats_;
 };
 

@@ -154,12 +154,11 @@ Queue::Point& Queue::point(std::uint64_t ticket) {
     Point& p = points_[next_point_++ % std::size(points_)];
     p.ticket = 0;  // invalid until the event is recorded
     const catena_backend& b = device.table;
-    on_backend(device, [&](catena_ctx* ctx) {
-        return p.event ? CATENA_OK : b.event_create(ctx, device.dev, &p.event);
-    });
     const std::uint64_t until = now();
-    on_backend(device,
-               [&](catena_ctx* ctx) { return b.event_record(ctx, device.dev, p.event, native); });
+    on_backend(device, [&](catena_ctx* ctx) {
+        const catena_status made = p.event ? CATENA_OK : b.event_create(ctx, device.dev, &p.event);
+        return made ? made : b.event_record(ctx, device.dev, p.event, native);
+    });
     p.ticket = until;
     return p;
 }
@@ -170,24 +169,16 @@ void Queue::after(Queue& other, std::uint64_t ticket) {
     ticket = std::min(ticket, other.now());
     if (ticket <= other.done_.load(std::memory_order_acquire)) return;
     if (!async || &other.device.table != &device.table) return other.finish(ticket);
-    {
-        const std::lock_guard lock(mutex_);
-        if (seen_[&other] >= ticket) return;
-    }
+    const std::scoped_lock lock(mutex_, other.mutex_);
+    std::uint64_t& seen = seen_[&other];
+    if (seen >= ticket) return;
     if (recording.load() || other.recording.load()) refuse("a wait for another stream");
-    std::uint64_t until = 0;
-    {
-        const std::lock_guard lock(other.mutex_);
-        const Point& p = other.point(ticket);
-        until = p.ticket;
-        on_backend(device, [&](catena_ctx* ctx) {
-            return device.table.event_wait(ctx, device.dev, p.event, native);
-        });
-    }
+    const Point& p = other.point(ticket);
+    on_backend(device, [&](catena_ctx* ctx) {
+        return device.table.event_wait(ctx, device.dev, p.event, native);
+    });
     advance();
-    const std::lock_guard lock(mutex_);
-    std::uint64_t& known = seen_[&other];
-    known = std::max(known, until);
+    seen = p.ticket;
 }
 
 void Queue::finish(std::uint64_t ticket) {

@@ -311,21 +311,37 @@ bool has_graph(const VariableNode& start) {
     return static_cast<bool>(start.creator);
 }
 
+// Starts with the given gradients; without them, with those of the outputs that have a graph.
+void run_from(std::span<const Variable> outputs, std::span<const Variable> given,
+              BackwardPass::Mode mode) {
+    BackwardPass pass(mode);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        VariableNode& start = outputs[i].node();
+        if (!given.empty() && !given[i]) continue;
+        const bool graph = has_graph(start);
+        if (!given.empty()) {
+            pass.start(start, given[i]);
+        } else if (graph) {
+            set_start(start);
+            pass.start(start,
+                       mode.on_variables ? outputs[i].grad_variable() : as_variable(start.grad));
+        }
+    }
+    pass.watch(outputs);
+    pass.run(mode.consume ? &outputs[0].node() : nullptr);
+}
+
 void run_from(const Variable& y, BackwardPass::Mode mode) {
     VariableNode& start = y.node();
-    const bool graph = has_graph(start);
-    if (!graph && !start.requires_grad) {
+    if (has_graph(start)) return run_from({&y, 1}, {}, mode);
+    if (!start.requires_grad) {
         raise<GraphError>(
             "[backward] start: expected a variable that requires a gradient, or the result of "
             "calls on one, got one with neither: as_variable() or no_backprop_mode made it, or no "
             "input of its call requires a gradient");
     }
     set_start(start);
-    if (!graph) return call_hook(start);
-    BackwardPass pass(mode);
-    pass.watch({&y, 1});
-    pass.start(start, mode.on_variables ? y.grad_variable() : as_variable(start.grad));
-    pass.run(mode.consume ? &start : nullptr);
+    call_hook(start);
 }
 
 // Checks the gradients that are given for the variables `of`. what: such as "[grad] grad_inputs".
@@ -397,22 +413,10 @@ std::vector<Variable> grad(const std::vector<Variable>& outputs,
 void backward(const std::vector<Variable>& outputs, const std::vector<Variable>& grad_outputs,
               BackwardOptions options) {
     check("[backward] grad_outputs", grad_outputs, outputs);
-    BackwardPass pass({.retain_grad = options.retain_grad,
-                       .on_variables = options.enable_double_backprop,
-                       .loss_scale = options.loss_scale});
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-        VariableNode& start = outputs[i].node();
-        if (!grad_outputs.empty() && !grad_outputs[i]) continue;
-        const bool graph = has_graph(start);
-        if (!grad_outputs.empty()) {
-            pass.start(start, grad_outputs[i]);
-        } else if (graph) {
-            set_start(start);
-            pass.start(start, outputs[i].grad_variable());
-        }
-    }
-    pass.watch(outputs);
-    pass.run();
+    run_from(outputs, grad_outputs,
+             {.retain_grad = options.retain_grad,
+              .on_variables = options.enable_double_backprop,
+              .loss_scale = options.loss_scale});
 }
 
 void set_backward_check(void (*check)()) noexcept { backward_check = check; }

@@ -3,8 +3,6 @@
 
 #include <catena/abi/ext/draws.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 struct catena_var : catena::VariableNode {};

@@ -267,14 +267,11 @@ Ref<const BoundAttributes> BoundAttributes::recent(const FunctionEntry& entry,
                is_equal(given[i].value, slot.bound->values()[index]);
     }
     if (fits) return slot.bound;
-    Ref<const BoundAttributes> bound = make(entry, given);
-    slot.function = nullptr;
-    slot.indices.clear();
+    RecentCall made{&entry, {}, make(entry, given)};
     for (const catena_named_value& attribute : given)
-        slot.indices.push_back(find(f, attribute.name));
-    slot.bound = bound;
-    slot.function = &entry;
-    return bound;
+        made.indices.push_back(find(f, attribute.name));
+    slot = std::move(made);
+    return slot.bound;
 }
 
 template Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry&,

@@ -14,19 +14,17 @@ namespace {
 
 const Broken refused([](const std::string& text) { throw PluginError(text); });
 
-// Returns the number of the backend's devices. reason: receives why there is none.
-int count(const BackendEntry& backend, std::string* reason = nullptr) {
+// Returns the number of the backend's devices, or 0 and why there is none.
+std::pair<int, std::string> count(const BackendEntry& backend) {
     catena_ctx ctx;
     std::int32_t n = 0;
     const PluginStep step(backend.plugin->file, "count()");
     const catena_status status = backend.table->count(&ctx, &n);
-    if (status == CATENA_OK && n > 0 && n <= most_devices) return n;
-    if (!reason) return 0;
-    if (!ctx.error.empty()) *reason = one_line(ctx.error);
-    else if (status) *reason = fmt::format("status {}", status);
-    else if (n > 0) *reason = fmt::format("expected at most {} devices, got {}", most_devices, n);
-    else *reason = "it found none";
-    return 0;
+    if (status == CATENA_OK && n > 0 && n <= most_devices) return {n, ""};
+    if (!ctx.error.empty()) return {0, one_line(ctx.error)};
+    if (status) return {0, fmt::format("status {}", status)};
+    if (n <= 0) return {0, "it found none"};
+    return {0, fmt::format("expected at most {} devices, got {}", most_devices, n)};
 }
 
 }  // namespace
@@ -280,8 +278,7 @@ std::vector<BackendInfo> Registry::backends() {
     std::vector<BackendInfo> all;
     for (const auto& backend : backends_) {
         const catena_backend& table = *backend->table;
-        std::string reason;
-        const int devices = count(*backend, &reason);
+        const auto [devices, reason] = count(*backend);
         all.push_back({table.name, table.doc ? table.doc : "", backend->plugin->id, devices, reason,
                        (table.flags & CATENA_BACKEND_HOST_MEMORY) != 0,
                        (table.flags & CATENA_BACKEND_ASYNC) != 0});
@@ -318,8 +315,7 @@ Device Device::get(std::string_view name) {
     }
     for (const auto& backend : registry.backends_) {
         if (backend->table->name != kind) continue;
-        std::string reason;
-        const int n = count(*backend, &reason);
+        const auto [n, reason] = count(*backend);
         if (ordinal < n) return Device(&registry.open(*backend, ordinal));
         if (n == 0) {
             raise<DeviceError>("[device] {}: expected a device, got none: {}", backend->table->name,
@@ -342,7 +338,7 @@ DeviceState& default_device() {
     for (const bool host_memory : {true, false}) {
         for (const auto& backend : registry.backends_) {
             const bool has = backend->table->flags & CATENA_BACKEND_HOST_MEMORY;
-            if (has != host_memory || count(*backend) < 1) continue;
+            if (has != host_memory || count(*backend).first < 1) continue;
             DeviceState& state = registry.open(*backend, 0);
             registry.default_device_.store(&state, std::memory_order_release);
             return state;

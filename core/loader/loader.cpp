@@ -3,9 +3,12 @@
 
 #include "graph/call.hpp"
 
+#include <boost/dll/shared_library.hpp>
+
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <deque>
 #include <ranges>
 
 namespace catena {
@@ -59,24 +62,31 @@ auto guarded(const char* what, const Body& body) {
 }
 
 // The library stays open until the process ends: arrays, kernels and type information may point to it.
-void* open_library(const TrustedFile& file) {
+boost::dll::shared_library& open_library(const TrustedFile& file) {
+    static auto& all = *new std::deque<boost::dll::shared_library>;
     file.check_unchanged();
-    void* const library = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
+    boost::dll::shared_library library;
+    std::error_code error;
+    library.load(file.path(), error,
+                 boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    if (error) {
         const char* given = dlerror();
         const std::string_view reason = given ? given : "it gives no reason";
         const bool short_memory = reason.find("failed to map segment") != reason.npos;
         raise<PluginError>("the system's loader refuses it: {}{}", reason,
                            short_memory ? ", usually for lack of memory" : "");
     }
+    all.push_back(std::move(library));
     file.check_unchanged();
-    return library;
+    return all.back();
 }
 
 void start(LoadedPlugin& info, const TrustedFile& file, PluginStep& step) {
-    using Entry = decltype(&catena_plugin_entry_v1);
-    const auto entry = reinterpret_cast<Entry>(dlsym(open_library(file), "catena_plugin_entry_v1"));
-    if (!entry) throw PluginError("it exports no catena_plugin_entry_v1");
+    boost::dll::shared_library& library = open_library(file);
+    if (!library.has("catena_plugin_entry_v1"))
+        throw PluginError("it exports no catena_plugin_entry_v1");
+    using Entry = const catena_plugin*(const catena_host*, catena_ctx*);
+    auto& entry = library.get<Entry>("catena_plugin_entry_v1");
     catena_ctx ctx;
     step.enters("entry");
     const catena_plugin* table = guarded("entry", [&] { return entry(&host_table(), &ctx); });

@@ -7,12 +7,12 @@
 #include "device/device_state.hpp"
 
 #include <fmt/chrono.h>
+#include <boost/dll/runtime_symbol_info.hpp>
 
 #include <ids.hpp>
 #include <limits.hpp>
 
 #include <acl/libacl.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <nettle/sha2.h>
@@ -35,9 +35,8 @@ using Uids = std::vector<uid_t>;
 
 // The path of this library, resolved at start: it may be relative to the directory that is current then.
 const fs::path own_file = [] {
-    Dl_info info;
     std::error_code error;
-    return fs::canonical(dladdr(&own_file, &info) ? info.dli_fname : "", error);
+    return fs::canonical(boost::dll::this_line_location(error), error);
 }();
 
 // Whether the folder contains this library. A user who can write there can replace the library itself.

@@ -371,7 +371,7 @@ std::string as_word(std::string_view text) {
     return word.empty() ? "-" : word;
 }
 
-static std::vector<LockLine> read_lock(const fs::path& file) {
+std::vector<LockLine> read_lock(const fs::path& file) {
     std::vector<LockLine> all;
     std::ifstream lines;
     try {
@@ -398,9 +398,8 @@ static std::vector<LockLine> read_lock(const fs::path& file) {
     return all;
 }
 
-// Throws PluginError unless a line of the lock has the plugin's id, version and hash.
-static void check_lock(const fs::path& file, const std::vector<LockLine>& lines,
-                       const LoadedPlugin& plugin) {
+void check_lock(const fs::path& file, const std::vector<LockLine>& lines,
+                const LoadedPlugin& plugin) {
     const std::string id = as_word(plugin.id), version = as_word(plugin.version);
     const LockLine* nearest = nullptr;
     for (const LockLine& line : lines) {

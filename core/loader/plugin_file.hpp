@@ -77,6 +77,11 @@ struct LockLine {
     int number;
     std::string id, version, sha256;
 };
+// Throws PluginError; if a line is invalid, the message is "lock FILE, line N: ...".
+std::vector<LockLine> read_lock(const std::filesystem::path& file);
+// Throws PluginError unless a line of the lock has the plugin's id, version and hash.
+void check_lock(const std::filesystem::path& file, const std::vector<LockLine>& lines,
+                const LoadedPlugin& plugin);
 
 // The folder of the path that a plugin is loaded by, and the folder of the file after links are
 // resolved. A lock in either folder applies, so that a link does not bypass a lock.

@@ -146,7 +146,7 @@ TEST_CASE("lock files: what is wrong is said with its line") {
     const std::string sum(64, 'a'), name = (folder / "l").string();
     const auto read = [&](const std::string& text) {
         const fs::path file = folder.write("l", text);
-        return refusal([&] { PluginLock::read(file); });
+        return refusal([&] { read_lock(file); });
     };
     const std::string expected = ": expected ID VERSION SHA256 (64 digits 0-9a-f), got '";
     CHECK(read("") == "fine");
@@ -164,10 +164,10 @@ TEST_CASE("lock files: what is wrong is said with its line") {
           "lock " + name + ", line 1" + expected + std::string(199, 'x') + "...'");
     CHECK(read(std::string(198, 'x') + "\u00e9") ==
           "lock " + name + ", line 1" + expected + std::string(198, 'x') + "\u00e9'");
-    CHECK(refusal([&] { PluginLock::read(folder / "none"); }) ==
+    CHECK(refusal([&] { read_lock(folder / "none"); }) ==
           "lock " + (folder / "none").string() + ": there is no such file");
     REQUIRE(chmod((folder / "l").c_str(), 0646) == 0);
-    CHECK(begins(refusal([&] { PluginLock::read(folder / "l"); }),
+    CHECK(begins(refusal([&] { read_lock(folder / "l"); }),
                  "lock " + name + ": mode of the file " + name + ": expected "));
 }
 
@@ -175,13 +175,13 @@ TEST_CASE("lock files: id, version and hash have to fit one line") {
     const Folder folder;
     const std::string a(64, 'a'), b(64, 'b');
     const fs::path file = folder.write("l", "x 1 " + a + "\nx 2 " + b + "\nodd%20id - " + a + "\n");
-    const PluginLock lock = PluginLock::read(file);
+    const auto lock = read_lock(file);
     const auto check = [&](const char* id, const char* version, const std::string& sum) {
         LoadedPlugin plugin;
         plugin.id = id;
         plugin.version = version;
         plugin.sha256 = sum;
-        return refusal([&] { lock.check(plugin); });
+        return refusal([&] { check_lock(file, lock, plugin); });
     };
     CHECK(check("x", "1", a) == "fine");
     CHECK(check("x", "2", b) == "fine");

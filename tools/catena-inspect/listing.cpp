@@ -384,7 +384,11 @@ Json coverage(const Choice& choice) {
         std::vector<std::pair<Json, std::vector<Row>>> lines;
         for (auto& [row, by_device] : found[name]) {
             Json cells = Json::object();
-            for (const std::string& device : devices) cells[device] = names_of(by_device[device]);
+            for (const std::string& device : devices) {
+                const auto& kernels = by_device[device];
+                const bool parts = kernels.empty() && f["composition"];
+                cells[device] = parts ? "composition" : names_of(kernels);
+            }
             const auto same =
                 std::ranges::find(lines, cells, [](const auto& line) { return line.first; });
             if (same == lines.end()) lines.push_back({cells, {row}});

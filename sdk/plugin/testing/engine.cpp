@@ -90,7 +90,7 @@ Engine::Engine(World& world, const catena_function& f, const std::vector<catena_
       f_(f),
       attrs_(attrs),
       options_(options) {
-    ctx.device = "cpu";
+    ctx.device = options.device == nullptr ? "cpu" : options.device;
 }
 
 const catena_value* Engine::attributes(Ground& ground) const {

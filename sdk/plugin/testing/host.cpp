@@ -70,8 +70,8 @@ catena_status call(catena_ctx* ctx, const catena_callable* callable,
         Options options;
         options.train = ctx->train;
         options.within = true;
+        if (std::strcmp(ctx->device, "cpu") != 0) options.device = ctx->device;
         if (ctx->options != nullptr) {
-            options.device = ctx->options->device;
             options.flags = ctx->options->flags;
             options.threads = ctx->options->threads;
             options.fill = ctx->options->fill;

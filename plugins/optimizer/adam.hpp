@@ -86,7 +86,8 @@ struct AdamUpdate {
         v += c.decay2 * (grad * grad - v);
         if (vhat != nullptr) *vhat = math::max(*vhat, v);
         const T rate = c.step / (math::sqrt(vhat != nullptr ? *vhat : v) + c.eps);
-        param = c.keep * param - c.factor * math::min(math::max(rate, c.lower), c.upper) * m;
+        const T bounded = rate < c.lower ? c.lower : rate > c.upper ? c.upper : rate;  // or NaN
+        param = c.keep * param - c.factor * bounded * m;
     }
 };
 

@@ -49,7 +49,7 @@ void mean_on_device(const auto& call, const cuda::Lines& lines, double none) {
                 std::int64_t{lines.blocks().x}, none, call.template y<T>(0).data, call.adds(0));
 }
 
-// The class weights and the smoothing of a loss: see SmoothTargets.
+// The class weights and the smoothing of a loss: see SmoothTargets and SoftTargets.
 template <class T>
 struct TargetsOnDevice {
     using C = cuda::Compute<T>;
@@ -117,13 +117,14 @@ __global__ void __launch_bounds__(cuda::block)
     if (threadIdx.x != 0) return;
     if (by == 0) by = all.count == 0 ? 1 : all.count;
     if (y != nullptr) cuda::store(*y, add, all.total / by);
-    cuda::store(norms.data[0], norms.add != 0, by);
+    if (norms.n > 0) cuda::store(norms.data[0], norms.add != 0, by);
     if (norms.n > 1) cuda::store(norms.data[1], norms.add != 0, rest);
 }
 template <class T, class S>
 void finish_losses(const auto& call, std::int64_t blocks, double by,
                    const TargetsOnDevice<T>& targets, const Norms<S>& norms) {
     const bool single = call.template attr<"reduce">() == "no";
+    if (single && norms.n == 0) return;
     call.launch(&finish_kernel<T, S>, dim3(1), cuda::block, call.template scratch<LabelSums>(),
                 blocks, by, targets, single ? nullptr : call.template y<T>(0).data, call.adds(0),
                 norms);

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 
-#include <catena/plugin/precision.hpp>
 #include <catena/plugin/rows.hpp>
 
 #include "reductions.hpp"
@@ -126,15 +125,20 @@ CATENA_KERNEL void store_losses(const auto& call, const double* losses, std::int
         return store(*y, add, static_cast<T>(sum_of<double>(losses, n) / by));
     for (std::int64_t i = 0; i < n; ++i) store(y[i], add, static_cast<T>(losses[i]));
 }
+// The gradient of the loss of one label, before its division by the divisor.
+template <class T>
+struct LossGradient {
+    explicit LossGradient(const auto& call)
+        : gy(call.template gy<T>(0).data), each(call.template attr<"reduce">() == "no") {}
+    CATENA_FN T operator[](std::int64_t i) const { return gy[each ? i : 0]; }
+    const T* gy;
+    bool each;
+};
+
 // Requests scratch memory for a loss per label; backward needs none.
 inline void plan_losses(const auto& call, catena_plan& plan) {
     if (call.raw().phase == CATENA_PHASE_FORWARD)
         plan.scratch_bytes = static_cast<std::uint64_t>(size_of(*call.raw().x[1])) * sizeof(double);
-}
-// The targets of the labels of a gradient's call.
-inline Var label_targets(const auto& g, std::initializer_list<catena_named_value> attrs) {
-    return call<"catena.label_targets">({g.x(0), g.x(1), g.has(2) ? g.x(2) : Var::missing()},
-                                        attrs);
 }
 // The gradient of each label's loss, to be broadcast over x: gy divided by the divisor, which is
 // the first element of the retained output `norms`.
@@ -145,7 +149,7 @@ inline Var gradient_of_losses(const auto& g, std::size_t norms) {
         const std::int64_t first[] = {0}, last[] = {1};
         const Var by = call<"catena.get_item">({g.y(norms)},
                                                {set("begin", Ints(first)), set("end", Ints(last))});
-        return cast(widened(g.gy(0)) / by, g.x_meta(0).dtype);
+        return g.gy(0) * cast(1.0 / by, g.x_meta(0).dtype);
     }
     std::int64_t shape[CATENA_MAX_NDIM];
     std::ranges::copy(g.x_shape(0), shape);

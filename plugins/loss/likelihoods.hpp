@@ -30,11 +30,11 @@ struct SigmoidCrossEntropy {
         const std::uint8_t code = t.dtype().code;
         const bool labels = code != CATENA_CODE_FLOAT && code != CATENA_CODE_BFLOAT;
         const bool averages = g.template attr<"reduce">() == "mean";
-        const bool normalize = g.template attr<"normalize">();
+        const bool normalized = g.template attr<"normalize">();
         const auto loss = [](const Var& scores, const Var& targets) {
             return call<"catena.bce_with_logits">({scores, targets});
         };
-        if (!labels && (normalize || !averages)) return reduced(g, loss(x, t));
+        if (!labels && (normalized || !averages)) return reduced(g, loss(x, t));
         Var count = static_cast<double>(x.ndim() == 0 ? 1 : std::max<std::int64_t>(x.dim(0), 1));
         Var y;
         // In float32 for half precision, whose range is too small for the sum.
@@ -45,7 +45,7 @@ struct SigmoidCrossEntropy {
             y = loss(math::where(ignored, 0.0, x), math::where(ignored, 0.0, targets));
             y = math::where(ignored, 0.0, y);
             if (!averages) return reduced(g, y);
-            if (normalize) count = math::max(sum(cast(1.0 - ignored, wide)), 1.0);
+            if (normalized) count = math::max(sum(cast(1.0 - ignored, wide)), 1.0);
         } else {
             y = loss(x, t);
         }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catena/plugin.hpp>
-#include <catena/plugin/precision.hpp>
 #include <catena/plugin/rows.hpp>
 
 namespace catena::plugins {
@@ -22,8 +21,8 @@ struct MeanSquaredError {
         s.y(0, {});
     }
     static void gradient(const auto& g) {
-        const Var scale = widened(g.gy(0)) * (2.0 / static_cast<double>(size_of(g.x_shape(0))));
-        const Var g0 = in_dtype(scale * (widened(g.x(0)) - widened(g.x(1))), g.x_meta(0).dtype);
+        const Var g0 =
+            g.gy(0) * (2.0 / static_cast<double>(size_of(g.x_shape(0)))) * (g.x(0) - g.x(1));
         if (g.wants(0)) g.gx(0, g0);
         if (g.wants(1)) g.gx(1, -g0);
     }
@@ -54,6 +53,27 @@ struct MeanSquaredError {
         for (std::int64_t k = 0; k < pieces; ++k) total += part[k];
         store(call.template y<T>(0)[0], call.adds(0),
               static_cast<T>(total / static_cast<double>(n)));
+    }
+    template <class T>
+    CATENA_KERNEL static void backward(const auto& call) {
+        const auto a = call.template x<T>(0);
+        const auto b = call.template x<T>(1);
+        const T scale = call.template gy<T>(0)[0] * T(2) / static_cast<T>(a.size());
+        for (std::size_t k = 0; k < 2; ++k) {
+            const auto gx = call.template gx<T>(k);
+            if (!gx) continue;
+            const bool add = call.adds(k);
+            const T factor = k == 0 ? scale : -scale;
+            call.parallel(a.size(), 1, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+                const T* const p = a.data;
+                const T* const q = b.data;
+                T* const out = gx.data;
+                const T f = factor;
+                CATENA_LOOP
+                for (std::int64_t i = begin; i < end; ++i)
+                    out[i] = (add ? out[i] : T(0)) + f * (p[i] - q[i]);
+            });
+        }
     }
 };
 

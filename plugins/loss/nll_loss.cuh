@@ -29,6 +29,26 @@ __global__ void __launch_bounds__(cuda::block)
 }
 inline std::int64_t nll_blocks(std::int64_t n) { return (n + cuda::block - 1) / cuda::block; }
 
+// The gradient at each label; NaN, at class 0, if it is out of range. The other gradients are 0.
+template <class T, class S>
+struct NllGradient {
+    using C = cuda::Compute<T>;
+    __device__ __forceinline__ void operator()(std::int64_t i) const {
+        const std::int64_t label = t[i];
+        if (label == t.ignored) return;
+        const C g =
+            -targets.at(label) * (cuda::load_as<C>(gy[each != 0 ? i : 0]) / static_cast<C>(*by));
+        const std::int64_t c = label >= 0 && label < targets.classes ? label : 0;
+        cuda::store(gx[(i / inner * targets.classes + c) * inner + i % inner], true, g);
+    }
+    Labels t;
+    TargetsOnDevice<T> targets;
+    const S* by;
+    const T* gy;
+    T* gx;
+    std::int64_t inner, each;
+};
+
 }  // namespace catena::plugins
 
 template <>
@@ -36,8 +56,9 @@ struct catena::plugin::cuda::Kernels<catena::plugins::NllLoss> {
     template <class T, class I, class>
     static void plan(const auto& call, catena_plan& plan) {
         using namespace catena::plugins;
-        plan.scratch_bytes =
-            static_cast<std::uint64_t>(nll_blocks(size_of(*call.raw().x[1]))) * sizeof(LabelSums);
+        if (call.raw().phase == CATENA_PHASE_FORWARD)
+            plan.scratch_bytes = static_cast<std::uint64_t>(nll_blocks(size_of(*call.raw().x[1]))) *
+                                 sizeof(LabelSums);
     }
     template <class T, class I, class S>
     static void forward(const auto& call) {
@@ -52,5 +73,22 @@ struct catena::plugin::cuda::Kernels<catena::plugins::NllLoss> {
                         axis.inner, x.data, Labels(call, t), targets, LossesOnDevice<T>(call));
         finish_losses(call, blocks, divisor_on_device(call, t.shape), targets,
                       norms_of<S>(call, 1));
+    }
+    template <class T, class I, class S>
+    static void backward(const auto& call) {
+        using namespace catena::plugins;
+        const auto t = call.template x<I>(1);
+        const auto gx = call.template gx<T>(0);
+        if (!gx) return;
+        const Axis axis(gx.shape, 1);
+        if (!call.adds(0)) call.zero(gx);
+        const NllGradient<T, S> rule = {.t = Labels(call, t),
+                                        .targets = {call, axis.length, 0},
+                                        .by = call.template y<S>(1).data,
+                                        .gy = call.template gy<T>(0).data,
+                                        .gx = gx.data,
+                                        .inner = axis.inner,
+                                        .each = call.template attr<"reduce">() == "no"};
+        each(call.queue(), t.size(), rule);
     }
 };

@@ -31,7 +31,9 @@ struct NllLoss {
         s.y(1, {1}, s.wide(0));
     }
     static void gradient(const auto& g) {
-        const Var q = label_targets(g, {g.same("ignore_label")});
+        const auto attrs = {g.same("ignore_label")};
+        const Var q = g.has(2) ? call<"catena.label_targets">({g.x(0), g.x(1), g.x(2)}, attrs)
+                               : call<"catena.label_targets">({g.x(0), g.x(1)}, attrs);
         g.gx(0, -(q * gradient_of_losses(g, 1)));
     }
 
@@ -49,12 +51,32 @@ struct NllLoss {
         store(call.template y<T>(1)[0], call.adds(1), static_cast<T>(by));
         double* const losses = call.template scratch<double>();
         const Labels labels(call, t);
-        for (std::int64_t i = 0; i < t.size(); ++i) {
-            const std::int64_t at =
-                (i / axis.inner * axis.length + t[i]) * axis.inner + i % axis.inner;
-            losses[i] = t[i] == labels.ignored ? 0.0 : -static_cast<double>(weight[t[i]] * x[at]);
-        }
+        for (std::int64_t i = 0; i < t.size(); ++i)
+            losses[i] = t[i] == labels.ignored
+                            ? 0.0
+                            : -static_cast<double>(weight[t[i]] * x[place_of(axis, labels, i)]);
         store_losses<T>(call, losses, t.size(), by);
+    }
+    template <class T, class I, class>
+    CATENA_KERNEL static void backward(const auto& call) {
+        const auto t = call.template x<I>(1);
+        const auto gx = call.template gx<T>(0);
+        if (!gx) return;
+        const ClassWeights<T> weight = {call.template x<T>(2).data};
+        const Axis axis(gx.shape, 1);
+        const Labels labels(call, t);
+        count_labels(call, t, axis.length, labels.ignored);
+        if (!call.adds(0)) std::fill_n(gx.data, gx.size(), T(0));
+        const LossGradient<T> gy(call);
+        const T by = call.template y<T>(1)[0];
+        for (std::int64_t i = 0; i < t.size(); ++i)
+            if (t[i] != labels.ignored)
+                gx[place_of(axis, labels, i)] -= weight[t[i]] * (gy[i] / by);
+    }
+
+    // Returns the offset of the element of x that label i selects.
+    CATENA_FN static std::int64_t place_of(const Axis& axis, const Labels& t, std::int64_t i) {
+        return (i / axis.inner * axis.length + t[i]) * axis.inner + i % axis.inner;
     }
 };
 

@@ -68,7 +68,9 @@ struct SoftmaxCrossEntropy {
     }
     // gx = (softmax(x) * sum of q - q) * gy / divisor, composed of functions.
     static void gradient(const auto& g) {
-        const Var q = label_targets(g, {g.same("ignore_label"), g.same("label_smoothing")});
+        const auto attrs = {g.same("ignore_label"), g.same("label_smoothing")};
+        const Var q = g.has(2) ? call<"catena.label_targets">({g.x(0), g.x(1), g.x(2)}, attrs)
+                               : call<"catena.label_targets">({g.x(0), g.x(1)}, attrs);
         const Var all = sum(q, {1}, true);
         const Var x = math::where(all, g.x(0), 0.0);  // the scores of an ignored label may be NaN
         const Var p = call<"catena.softmax">({x}, {set("axis", std::int64_t{1})});
@@ -163,8 +165,7 @@ private:
                                                const T* largest, const T* norms, T* gx) {
         const T* const sums = largest + axis.count();
         const T by = norms[0], rest = norms[1];
-        const T* const gy = call.template gy<T>(0).data;  // of each label, or one for all
-        const bool one = call.template attr<"reduce">() != "no";
+        const LossGradient<T> gy(call);
         const bool add = call.adds(0);
         const std::int64_t step = axis.inner;
         const std::int64_t classes = axis.length;
@@ -178,7 +179,7 @@ private:
                 T at[64];
                 for (std::int64_t j = 0; j < width; ++j) {
                     const std::int64_t label = t[first + j];
-                    scale[j] = label == t.ignored ? T(0) : gy[one ? 0 : first + j] / by;
+                    scale[j] = label == t.ignored ? T(0) : gy[first + j] / by;
                     at[j] = scale[j] == T(0) ? T(0) : q.at(label);
                     weight[j] =
                         scale[j] == T(0) ? T(0) : scale[j] * (at[j] + rest) / sums[first + j];

@@ -106,9 +106,10 @@ class _FileReader(io.BufferedReader):
         super().__init__(io.FileIO(path))
 
     def after_fork(self) -> None:
+        self.raw.close()
         self.__init__(self.name)
 
-    def __reduce__(self):
+    def __reduce_ex__(self, protocol):  # not __reduce__(): newer versions of Python refuse files here
         return _FileReader, (self.name,)
 
 

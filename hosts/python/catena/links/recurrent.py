@@ -25,11 +25,11 @@ def _zeros(link, shape, dtype):
 class _Stateful(Chain):
     """A link that keeps the variable h between calls, which moves between devices with it."""
 
-    h: Any = None
+    h: Any
     _states: Any = ("h",)
 
     def reset_state(self) -> None:
-        """Forgets the state. The next call begins a sequence."""
+        """Forgets the state. The next call begins a sequence. Constructors call it, as in Chainer."""
         for name in self._states:
             setattr(self, name, None)
 
@@ -57,7 +57,7 @@ class _Stateful(Chain):
 
 
 class _WithCells(_Stateful):
-    c: Any = None
+    c: Any
     _states = ("c", "h")
 
 
@@ -134,6 +134,11 @@ class LSTM(_LSTMWeights, _WithCells):
     Sequences of a batch may end, the last first: a batch can have fewer rows than the one before.
     """
 
+    def __init__(self, in_size, out_size=None, lateral_init=None, upward_init=None, bias_init=None,
+                 forget_bias_init=None) -> None:
+        super().__init__(in_size, out_size, lateral_init, upward_init, bias_init, forget_bias_init)
+        self.reset_state()
+
     def forward(self, x) -> Any:
         self._fill_weights(x)
         n = x.shape[0]
@@ -164,6 +169,7 @@ class _OtherLSTM(_WithCells):
     def __init__(self, in_size, out_size) -> None:
         super().__init__()
         self.state_size = out_size
+        self.reset_state()
         with self.init_scope():
             self.upward = Linear(in_size, 4 * out_size)
             self.lateral = Linear(out_size, 4 * out_size, nobias=True)
@@ -244,6 +250,7 @@ class StatefulGRU(_GRUWeights, _Stateful):
     def __init__(self, in_size, out_size, init=None, inner_init=None, bias_init=0) -> None:
         super().__init__(in_size, out_size, init, inner_init, bias_init)
         self.state_size = out_size
+        self.reset_state()
 
     def forward(self, x) -> Any:
         z, new = self.W_z(x), self.W(x)
@@ -293,6 +300,7 @@ class StatefulMGU(_MGUWeights, _Stateful):
     def __init__(self, in_size, out_size) -> None:
         super().__init__(in_size, out_size)
         self.state_size = out_size
+        self.reset_state()
 
     def forward(self, x) -> Any:
         self._fill_state(x.shape[0], x.dtype)

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <thread>
 

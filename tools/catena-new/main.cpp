@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <regex>
+#include <stdexcept>
 
 namespace fs = std::filesystem;
 namespace po = boost::program_options;

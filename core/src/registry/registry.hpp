@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <optional>
+#include <tuple>
 
 namespace catena {
 

@@ -4,6 +4,7 @@
 #include "parts.hpp"
 
 #include <fmt/ranges.h>
+#include <cmath>
 #include <cstring>
 
 #include <algorithm>

@@ -6,6 +6,8 @@
 #include <catena/fail.hpp>
 #include <catena/operators.hpp>
 
+#include <cmath>
+
 namespace catena::distributed {
 namespace {
 

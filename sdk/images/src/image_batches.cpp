@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 namespace catena {
 namespace fs = std::filesystem;

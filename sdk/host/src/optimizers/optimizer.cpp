@@ -7,6 +7,7 @@
 #include <catena/optimizers.hpp>
 
 #include <cmath>
+#include <tuple>
 
 namespace catena {
 namespace {

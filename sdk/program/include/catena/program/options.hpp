@@ -6,7 +6,9 @@
 #include <concepts>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <set>
+#include <string_view>
 
 namespace catena {
 

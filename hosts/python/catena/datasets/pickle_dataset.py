@@ -1,5 +1,4 @@
 """PickleDataset, objects that are pickled one after another in a file."""
-import contextlib
 import io
 import multiprocessing.util
 import pickle
@@ -12,12 +11,20 @@ __all__ = ["PickleDataset", "PickleDatasetWriter", "open_pickle_dataset",
            "open_pickle_dataset_writer"]
 
 
-class PickleDatasetWriter(contextlib.AbstractContextManager):
-    """Writes the objects of a PickleDataset to a file that is open for writing bytes."""
+class PickleDatasetWriter:
+    """Writes the objects of a PickleDataset.
+
+    Args:
+        writer: a file that is open for writing bytes.
+        protocol: that of pickle.
+    """
 
     def __init__(self, writer, protocol=pickle.HIGHEST_PROTOCOL) -> None:
         self._writer = writer
         self._protocol = protocol
+
+    def __enter__(self) -> Any:
+        return self
 
     def __exit__(self, exc_type, exc_value, traceback) -> None:
         self.close()
@@ -36,7 +43,7 @@ class PickleDatasetWriter(contextlib.AbstractContextManager):
         self._writer.close()
 
 
-class PickleDataset(DatasetMixin, contextlib.AbstractContextManager):
+class PickleDataset(DatasetMixin):
     """The objects of a file that a PickleDatasetWriter wrote; each is read when it is used.
 
     The constructor reads the file once to find the objects. Unpickling runs code that the file
@@ -79,6 +86,9 @@ class PickleDataset(DatasetMixin, contextlib.AbstractContextManager):
         self.__dict__.update(state)
         self._start()
 
+    def __enter__(self) -> Any:
+        return self
+
     def __exit__(self, exc_type, exc_value, traceback) -> None:
         self.close()
 
@@ -96,21 +106,44 @@ class PickleDataset(DatasetMixin, contextlib.AbstractContextManager):
             return pickle.load(self._reader)
 
 
-class _FileReader(io.BufferedReader):
+class _FileReader(io.RawIOBase):
     """A file that is pickled as its name, and that forked processes reopen.
 
     Processes that share an open file would share its position.
     """
 
     def __init__(self, path) -> None:
-        super().__init__(io.FileIO(path))
+        super().__init__()
+        self._path = path
+        self._file = open(path, "rb")
 
     def after_fork(self) -> None:
-        self.raw.close()
-        self.__init__(self.name)
+        self._file.close()
+        self._file = open(self._path, "rb")
 
-    def __reduce_ex__(self, protocol):  # not __reduce__(): newer versions of Python refuse files here
-        return _FileReader, (self.name,)
+    def __getstate__(self):
+        return self._path
+
+    def __setstate__(self, path):
+        self.__init__(path)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def fileno(self) -> Any:
+        return self._file.fileno()
+
+    def seekable(self) -> Any:
+        return self._file.seekable()
+
+    def seek(self, offset, whence=io.SEEK_SET) -> Any:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> Any:
+        return self._file.tell()
+
+    def readinto(self, buffer) -> Any:
+        return self._file.readinto(buffer)
 
 
 def open_pickle_dataset(path) -> PickleDataset:

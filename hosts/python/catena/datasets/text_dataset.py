@@ -1,5 +1,4 @@
 """TextDataset, the lines of text files."""
-import contextlib
 import threading
 from typing import Any
 
@@ -42,9 +41,13 @@ class TextDataset(DatasetMixin):
 
     def _open(self):
         self._lock = threading.Lock()
-        with contextlib.ExitStack() as files:
-            self._fps = [files.enter_context(open(**arguments)) for arguments in self._arguments]
-            self._files = files.pop_all()
+        self._fps = []
+        try:
+            for arguments in self._arguments:
+                self._fps.append(open(**arguments))
+        except BaseException:
+            self.close()
+            raise
 
     def _find_lines(self, filter_func):
         self._begins = []  # for each line, its places in the files
@@ -73,7 +76,14 @@ class TextDataset(DatasetMixin):
 
     def close(self) -> None:
         """Closes the files. Otherwise they are closed with the dataset."""
-        self._files.close()
+        error = None
+        for file in self._fps:
+            try:
+                file.close()
+            except Exception as e:
+                error = e
+        if error is not None:
+            raise error
 
     def get_example(self, i) -> Any:
         if not 0 <= i < len(self):

@@ -267,6 +267,7 @@ T& held(PyObject* object) {
 }
 template <class T>
 Owned hold(PyTypeObject* type, T value) {
+    static_assert(std::is_nothrow_move_constructible_v<T>);  // free_object() destroys the value
     Owned made = checked(PyType_GenericAlloc(type, 0));
     new (&held<T>(made.get())) T(std::move(value));
     return made;

@@ -1,8 +1,10 @@
 """Datasets and converters, compared with Chainer's."""
 import copy
 import gzip
+import pathlib
 import pickle
 import struct
+import sys
 import tarfile
 import zipfile
 
@@ -500,3 +502,28 @@ def test_other_devices():
     assert seen == [device]
     with pytest.raises(NotImplementedError, match="send_array"):
         catena.backend.Device.send(type("Other", (catena.backend.Device,), {})(), [1])
+
+
+def test_text_files_are_closed_although_one_fails(tmp_path):
+    paths = [str(tmp_path / name) for name in "abc"]
+    for path in paths:
+        pathlib.Path(path).write_text("line\n")
+    dataset = datasets.TextDataset(paths)
+    files = list(dataset._fps)
+    dataset._fps[1] = None
+    with pytest.raises(AttributeError):
+        dataset.close()
+    assert [file.closed for file in files] == [True, False, True]
+
+
+def test_readers_of_pickles_open_their_files_again(tmp_path, monkeypatch):
+    path = tmp_path / "data.pickle"
+    path.write_bytes(pickle.dumps(1))
+    module = sys.modules["catena.datasets.pickle_dataset"]
+    files = []
+    monkeypatch.setattr(module, "open", lambda *given: files.append(open(*given)) or files[-1], raising=False)
+    reader = module._FileReader(str(path))
+    reader.after_fork()
+    assert [file.closed for file in files] == [True, False]
+    copied = pickle.loads(pickle.dumps(reader))
+    assert len(files) == 3 and pickle.load(copied) == 1

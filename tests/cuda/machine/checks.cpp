@@ -1,0 +1,192 @@
+#include "checks.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace catena_machine {
+namespace {
+
+// Whether all n states, 1, 2, 4, 8 or 16, are this one.
+bool all_are(const Byte* states, std::size_t n, Byte state) {
+    const std::uint64_t wanted = 0x0101010101010101 * static_cast<std::uint64_t>(state);
+    std::uint64_t some = wanted;
+    for (std::size_t at = 0; at < n; at += 8) {
+        std::memcpy(&some, states + at, std::min<std::size_t>(n, 8));
+        if (some != wanted) return false;
+    }
+    return true;
+}
+
+std::string text_of(const Instruction& in, std::uint64_t address, bool write) {
+    char text[80];
+    std::snprintf(text, sizeof text, "%s %d bytes at 0x%llx: ", write ? "writes" : "reads", in.bytes,
+                  static_cast<unsigned long long>(address));
+    return text;
+}
+
+// How far the threads are apart that read a word one after the other.
+enum : std::uint8_t { one_thread, one_warp, one_block, several_blocks };
+
+std::uint8_t distance(std::uint32_t a, std::uint32_t b, std::uint32_t threads) {
+    if (a == b) return one_thread;
+    if (a / threads != b / threads) return several_blocks;
+    return a % threads / 32 == b % threads / 32 ? one_warp : one_block;
+}
+
+// Whether nothing orders the noted access before that of `me`.
+bool concurrent(const Touch& t, const Touch& me, const Launch& launch, std::uint32_t threads) {
+    if (t.launch == 0) return false;
+    if (t.launch != me.launch)
+        return launch.after != nullptr && !launch.after(launch.user, t.launch);
+    const std::uint8_t apart = std::max(t.spread, distance(t.thread, me.thread, threads));
+    if (apart == one_thread) return false;
+    if (apart == several_blocks) return true;
+    if (t.barriers != me.barriers) return false;
+    return apart == one_block || t.warp_barriers == me.warp_barriers;
+}
+
+std::string other_access(const Touch& t, const Touch& me, std::uint32_t threads, const char* did) {
+    const bool same = t.launch == me.launch;
+    std::string text = std::string("race: ") + did + " by ";
+    if (!same) return text + "a kernel or copy of another stream, with no order between the two";
+    text += "thread " + std::to_string(t.thread % threads) + " of ";
+    return text + (t.thread / threads == me.thread / threads ? "the block" : "block " + std::to_string(t.thread / threads)) +
+           ", with no barrier in between";
+}
+
+// Notes an access of a word. Returns why it is a race, else "". `same`: a write that changes nothing,
+// which several threads may do.
+[[gnu::no_sanitize("thread")]] std::string note(Touched& word, Touch me, bool write, bool same,
+                                                const Launch& launch, std::uint32_t threads) {
+    const auto clash = [&](const Touch& t) {
+        return (t.bytes & me.bytes) != 0 && !(t.atomic != 0 && me.atomic != 0) && !same &&
+               concurrent(t, me, launch, threads);
+    };
+    if (clash(word.write)) return other_access(word.write, me, threads, "written");
+    if (write && clash(word.read)) return other_access(word.read, me, threads, "read");
+    Touch& mine = write ? word.write : word.read;
+    if (mine.launch == me.launch && concurrent(mine, me, launch, threads)) {
+        me.spread = std::max(mine.spread, distance(mine.thread, me.thread, threads));
+        me.bytes |= mine.bytes;
+        if (write) me.spread = 0;
+    } else if (mine.launch == me.launch && mine.thread == me.thread) {
+        me.bytes |= mine.bytes;
+    }
+    mine = me;
+    return {};
+}
+
+}  // namespace
+
+void Block::begin(const Launch& l, std::uint64_t n, std::uint32_t n_threads) {
+    launch = &l;
+    code = l.kernel->code.get();
+    threads = n_threads;
+    number = static_cast<std::uint32_t>(n);
+    index = {static_cast<unsigned>(n % l.grid.x), static_cast<unsigned>(n / l.grid.x % l.grid.y),
+             static_cast<unsigned>(n / l.grid.x / l.grid.y)};
+    barriers = 0;
+    if (++serial == 0) ++serial;
+    const std::size_t bytes = (code->shared_bytes + 15) / 16 * 16 + l.dynamic_shared_bytes;
+    shared.resize(std::max(shared.size(), bytes + 16));
+    shared_states.resize(shared.size());
+    shared_touched.resize(shared.size() / 4 + 1);
+    std::fill_n(shared_states.begin(), bytes, Byte::unwritten);
+    std::fill_n(shared.begin(), bytes, 0xff);
+    const std::size_t local_bytes = code->local_bytes * threads;
+    local.resize(std::max(local.size(), local_bytes + 16));
+    local_states.resize(local.size());
+    std::fill_n(local_states.begin(), local_bytes, Byte::unwritten);
+}
+
+namespace {
+
+// Where an address leads, what is known of its bytes, and who accessed them.
+struct Found {
+    unsigned char* data;
+    Byte* states;
+    Touched* touched;
+};
+
+}  // namespace
+
+static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t address, bool write, bool atomic,
+                    const void* value) {
+    Block& b = *w.block;
+    const std::size_t n = in.bytes;
+    const auto refuse = [&](int error, const std::string& why) {
+        throw Stopped{error, lane, text_of(in, address, write) + why};
+    };
+    if ((address & (n - 1)) != 0) refuse(misaligned_address, "expected an address that is a multiple of " + std::to_string(n));
+    std::uint64_t window = address & window_mask;
+    std::uint64_t at = address & ~window_mask;
+    if (in.space == Space::shared) window = shared_window;
+    Found f = {};
+    bool shared = false;
+    if (window == 0) {
+        const auto search = [&](const std::vector<Region>& regions) {
+            for (const Region& r : regions)
+                if (address >= r.begin && address < r.end && n <= r.end - address) {
+                    const std::size_t offset = address - r.begin;
+                    f = {reinterpret_cast<unsigned char*>(address), r.states != nullptr ? r.states + offset : nullptr,
+                         r.touched != nullptr ? r.touched + offset / 4 : nullptr};
+                    return true;
+                }
+            return false;
+        };
+        const bool wrong_space = in.space == Space::local || in.space == Space::param;
+        if (wrong_space || (!search(b.launch->regions) && !search(b.code->variables)))
+            refuse(illegal_address, b.launch->describe != nullptr ? b.launch->describe(b.launch->user, address)
+                                                                  : "memory that is not the kernel's");
+    } else if (window == shared_window) {
+        shared = true;
+        const std::size_t fixed = b.code->shared_bytes, dynamic = b.launch->dynamic_shared_bytes;
+        const bool is_dynamic = at >= dynamic_shared;
+        if (is_dynamic) at -= dynamic_shared;
+        if (at + n > (is_dynamic ? dynamic : fixed))
+            refuse(illegal_address, "beyond the " + std::to_string(is_dynamic ? dynamic : fixed) + " bytes of shared memory");
+        if (is_dynamic) at += (fixed + 15) / 16 * 16;
+        f = {&b.shared[at], &b.shared_states[at], &b.shared_touched[at / 4]};
+    } else if (window == local_window) {
+        if (at + n > b.code->local_bytes) refuse(illegal_address, "beyond the local memory of the thread");
+        at += (w.first_thread + static_cast<std::uint32_t>(lane)) * b.code->local_bytes;
+        f = {&b.local[at], &b.local_states[at], nullptr};
+    } else {
+        if (window != param_window || write || at + n > b.code->argument_bytes)
+            refuse(illegal_address, "beyond the arguments of the kernel");
+        return const_cast<std::byte*>(b.launch->arguments) + at;
+    }
+    if (f.states != nullptr && !all_are(f.states, n, Byte::written)) {
+        for (std::size_t i = 0; i < n; ++i)
+            if (f.states[i] == Byte::free)
+                refuse(illegal_address, b.launch->describe != nullptr && !shared
+                                            ? b.launch->describe(b.launch->user, address + i)
+                                            : "memory that is free");
+        if (!write || atomic) refuse(launch_failure, "memory that nobody has written");
+        std::fill_n(f.states, n, Byte::written);
+    }
+    if (f.touched != nullptr) {
+        const bool same = value != nullptr && std::memcmp(f.data, value, n) == 0;
+        Touch me;
+        me.launch = shared ? b.serial : b.launch->number;
+        me.thread = b.number * b.threads + w.first_thread + static_cast<std::uint32_t>(lane);
+        me.barriers = b.barriers;
+        me.warp_barriers = w.barriers;
+        me.atomic = atomic ? 1 : 0;
+        for (std::size_t word = 0; word < (n + 3) / 4; ++word) {
+            me.bytes = static_cast<std::uint8_t>(n >= 4 ? 0xf : ((1u << n) - 1) << (at & 3));
+            if (const std::string why = note(f.touched[word], me, write, same, *b.launch, b.threads); !why.empty())
+                refuse(launch_failure, why);
+        }
+    }
+    return f.data;
+}
+
+void* Warp::access(const Instruction& in, int lane, std::uint64_t address, bool write, bool atomic) {
+    return locate(*this, in, lane, address, write, atomic, nullptr);
+}
+void Warp::store(const Instruction& in, int lane, std::uint64_t address, const void* value) {
+    std::memcpy(locate(*this, in, lane, address, true, false, value), value, in.bytes);
+}
+
+}  // namespace catena_machine

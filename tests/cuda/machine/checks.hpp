@@ -1,0 +1,29 @@
+// The memory of a block, and the checks of each access.
+#pragma once
+
+#include "warp.hpp"
+
+namespace catena_machine {
+
+// Errors, with the values of cudaError_t.
+constexpr int illegal_address = 700, misaligned_address = 716, launch_failure = 719;
+
+struct Block {
+    const Launch* launch = nullptr;
+    const Code* code = nullptr;
+    Extent index;
+    std::uint32_t threads = 0;
+    std::uint32_t number = 0;    // of the block in the grid
+    std::uint32_t serial = 0;    // of the block among all that this OS thread runs
+    std::uint16_t barriers = 0;  // passed
+
+    // Shared memory, and local memory of one thread after the other, with the states of their bytes.
+    std::vector<unsigned char> shared, local;
+    std::vector<Byte> shared_states, local_states;
+    std::vector<Touched> shared_touched;
+
+    void begin(const Launch& launch, std::uint64_t number, std::uint32_t threads);
+    std::string describe(const Warp& warp, std::int32_t pc, int lane) const;
+};
+
+}  // namespace catena_machine

@@ -1,0 +1,66 @@
+// A warp while it runs, and the memory that its lanes access.
+#pragma once
+
+#include <cstring>
+
+#include "code.hpp"
+
+namespace catena_machine {
+
+constexpr std::uint32_t all_lanes = 0xffffffff;
+// Addresses of shared memory, local memory and arguments among generic addresses.
+constexpr std::uint64_t window_mask = std::uint64_t{0xff} << 56;
+constexpr std::uint64_t shared_window = std::uint64_t{1} << 56;
+constexpr std::uint64_t local_window = std::uint64_t{2} << 56;
+constexpr std::uint64_t param_window = std::uint64_t{3} << 56;
+constexpr std::uint64_t dynamic_shared = std::uint64_t{1} << 30;  // offset of dynamic shared memory
+
+// The last write and the last read of a word of 4 bytes.
+struct Touch {
+    std::uint32_t launch = 0;  // 0: none
+    std::uint32_t thread = 0;  // its number in the grid
+    std::uint16_t barriers = 0, warp_barriers = 0;  // that the thread has passed
+    std::uint8_t bytes = 0;    // a bit for each byte of the word
+    std::uint8_t atomic = 0;
+    std::uint8_t spread = 0;   // how far apart the threads are, if several have read it
+};
+struct Touched {
+    Touch write, read;
+};
+
+struct Block;
+
+// An instruction that cannot be executed, by one lane.
+struct Stopped {
+    int error;
+    int lane;
+    std::string why;
+};
+
+// Stops a kernel with cudaErrorLaunchFailure.
+[[noreturn]] void throw_stopped(int lane, const char* why);
+
+struct Warp {
+    unsigned char* bases[2];     // registers, constants
+    std::uint32_t active = 0;    // lanes that execute the instruction
+    std::uint32_t live = 0;      // lanes that have not ended
+    std::uint32_t first_thread;  // number of lane 0 in the block
+    std::uint16_t barriers = 0;  // that were passed by the warp alone
+    Block* block = nullptr;
+
+    template <class T>
+    T* at(Slot slot) const {
+        return reinterpret_cast<T*>(bases[slot & 1] + (slot >> 1));
+    }
+
+    // Returns where the lane's value is. Throws Stopped if the lane must not access it.
+    void* access(const Instruction& in, int lane, std::uint64_t address, bool write, bool atomic = false);
+    void store(const Instruction& in, int lane, std::uint64_t address, const void* value);
+    std::uint64_t address(const Instruction& in, int lane) const {
+        const std::uint64_t base = in.wide[1] == 4 ? at<std::uint32_t>(in.at[4])[lane]
+                                                   : at<std::uint64_t>(in.at[4])[lane];
+        return base + static_cast<std::uint64_t>(in.offset);
+    }
+};
+
+}  // namespace catena_machine

@@ -1,3 +1,4 @@
+// Finds where the addresses of a kernel lead, and whether it may access what is there.
 #include "checks.hpp"
 
 #include <algorithm>
@@ -38,39 +39,51 @@ bool concurrent(const Touch& t, const Touch& me, const Launch& launch, std::uint
     if (t.launch == 0) return false;
     if (t.launch != me.launch)
         return launch.after != nullptr && !launch.after(launch.user, t.launch);
-    const std::uint8_t apart = std::max(t.spread, distance(t.thread, me.thread, threads));
+    const auto apart = std::max<std::uint32_t>(t.spread, distance(t.thread, me.thread, threads));
     if (apart == one_thread) return false;
     if (apart == several_blocks) return true;
     if (t.barriers != me.barriers) return false;
     return apart == one_block || t.warp_barriers == me.warp_barriers;
 }
 
-std::string other_access(const Touch& t, const Touch& me, std::uint32_t threads, const char* did) {
+std::string text_of(const Touch& t, const Code* code, std::uint32_t threads) {
+    if (code == nullptr) return "a copy or fill";
+    std::string text = describe(*code, t.pc);
+    if (threads == 0) return text + ", thread " + std::to_string(t.thread) + " of the grid";
+    return text + ", block " + std::to_string(t.thread / threads) + ", thread " + std::to_string(t.thread % threads);
+}
+
+// own: the kernel that accesses now; nullptr: a copy or fill.
+std::string other_access(const Touch& t, const Touch& me, const Launch& launch, const Code* own,
+                         std::uint32_t threads, const char* did) {
     const bool same = t.launch == me.launch;
-    std::string text = std::string("race: ") + did + " by ";
-    if (!same) return text + "a kernel or copy of another stream, with no order between the two";
-    text += "thread " + std::to_string(t.thread % threads) + " of ";
-    return text + (t.thread / threads == me.thread / threads ? "the block" : "block " + std::to_string(t.thread / threads)) +
-           ", with no barrier in between";
+    const Kernel* const other = same || launch.kernel_of == nullptr ? nullptr : launch.kernel_of(launch.user, t.launch);
+    return std::string("race: ") + did + " by " +
+           text_of(t, same ? own : other != nullptr ? other->code.get() : nullptr, same ? threads : 0) +
+           (same ? ", with no barrier in between" : ", and no event or wait orders the two streams");
 }
 
 // Notes an access of a word. Returns why it is a race, else "". `same`: a write that changes nothing,
 // which several threads may do.
 [[gnu::no_sanitize("thread")]] std::string note(Touched& word, Touch me, bool write, bool same,
-                                                const Launch& launch, std::uint32_t threads) {
+                                                const Launch& launch, const Code* own,
+                                                std::uint32_t threads) {
     const auto clash = [&](const Touch& t) {
         return (t.bytes & me.bytes) != 0 && !(t.atomic != 0 && me.atomic != 0) && !same &&
                concurrent(t, me, launch, threads);
     };
-    if (clash(word.write)) return other_access(word.write, me, threads, "written");
-    if (write && clash(word.read)) return other_access(word.read, me, threads, "read");
+    if (clash(word.write)) return other_access(word.write, me, launch, own, threads, "written");
+    if (write && clash(word.read)) return other_access(word.read, me, launch, own, threads, "read");
+    // Of several threads only the last is kept, and how far they are apart; of threads that access
+    // different bytes, only the last.
     Touch& mine = write ? word.write : word.read;
-    if (mine.launch == me.launch && concurrent(mine, me, launch, threads)) {
-        me.spread = std::max(mine.spread, distance(mine.thread, me.thread, threads));
-        me.bytes |= mine.bytes;
-        if (write) me.spread = 0;
-    } else if (mine.launch == me.launch && mine.thread == me.thread) {
-        me.bytes |= mine.bytes;
+    if (mine.launch == me.launch) {
+        if (mine.thread == me.thread) {
+            me.bytes |= mine.bytes;
+        } else if (!write && (mine.bytes & me.bytes) != 0 && concurrent(mine, me, launch, threads)) {
+            me.bytes |= mine.bytes;
+            me.spread = std::max<std::uint32_t>(mine.spread, distance(mine.thread, me.thread, threads)) & 3;
+        }
     }
     mine = me;
     return {};
@@ -173,9 +186,10 @@ static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t addr
         me.barriers = b.barriers;
         me.warp_barriers = w.barriers;
         me.atomic = atomic ? 1 : 0;
+        me.pc = static_cast<std::uint32_t>(w.pc) & 0xffffff;
         for (std::size_t word = 0; word < (n + 3) / 4; ++word) {
-            me.bytes = static_cast<std::uint8_t>(n >= 4 ? 0xf : ((1u << n) - 1) << (at & 3));
-            if (const std::string why = note(f.touched[word], me, write, same, *b.launch, b.threads); !why.empty())
+            me.bytes = (n >= 4 ? 0xf : ((1u << n) - 1) << (at & 3)) & 0xf;
+            if (const std::string why = note(f.touched[word], me, write, same, *b.launch, b.code, b.threads); !why.empty())
                 refuse(launch_failure, why);
         }
     }
@@ -187,6 +201,26 @@ void* Warp::access(const Instruction& in, int lane, std::uint64_t address, bool 
 }
 void Warp::store(const Instruction& in, int lane, std::uint64_t address, const void* value) {
     std::memcpy(locate(*this, in, lane, address, true, false, value), value, in.bytes);
+}
+
+std::string touch(const Region& region, std::uintptr_t begin, std::size_t bytes, bool write, const Launch& by) {
+    if (region.touched == nullptr || bytes == 0) return {};
+    Touch me;
+    me.launch = by.number;
+    for (std::size_t at = begin - region.begin, end = at + bytes; at < end; at = (at / 4 + 1) * 4) {
+        me.bytes = (0xfu << (at & 3) & (end / 4 == at / 4 ? (1u << (end & 3)) - 1 : 0xfu)) & 0xf;
+        std::string why = note(region.touched[at / 4], me, write, false, by, nullptr, 1);
+        if (!why.empty()) return why;
+    }
+    return {};
+}
+
+std::string last_writer(const Region& region, std::uintptr_t address, const Launch& by) {
+    if (region.touched == nullptr || address < region.begin || address >= region.end) return "unknown";
+    const Touch& t = region.touched[(address - region.begin) / 4].write;
+    if (t.launch == 0) return "nobody";
+    const Kernel* const kernel = by.kernel_of != nullptr ? by.kernel_of(by.user, t.launch) : nullptr;
+    return text_of(t, kernel != nullptr ? kernel->code.get() : nullptr, 0);
 }
 
 }  // namespace catena_machine

@@ -8,6 +8,12 @@ namespace catena_machine {
 // Errors, with the values of cudaError_t.
 constexpr int illegal_address = 700, misaligned_address = 716, launch_failure = 719;
 
+// Names a kernel, one of its instructions, and where that comes from.
+std::string describe(const Code& code, std::uint32_t pc);
+
+// Adds an instruction that the active lanes of a warp are about to execute.
+void count(const Warp& warp, const Instruction& in, Profile& profile);
+
 struct Block {
     const Launch* launch = nullptr;
     const Code* code = nullptr;

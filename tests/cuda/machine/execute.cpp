@@ -371,18 +371,27 @@ float approximation(float x) {
 // Only the upper 32 bits of the operand and of the result count.
 template <Function f>
 double upper_half(double x) {
-    const double wide = std::bit_cast<double>(std::bit_cast<u64>(x) & 0xffffffff00000000);
+    constexpr u64 upper = 0xffffffff00000000;
+    double wide = std::bit_cast<double>(std::bit_cast<u64>(x) & upper);
+    if (__builtin_fabs(wide) < std::numeric_limits<double>::min()) wide = __builtin_copysign(0.0, wide);
     double r = f == Function::rcp ? 1 / wide : 1 / __builtin_sqrt(wide);
+    if (r != r) return std::bit_cast<double>(u64{0x7fffffff00000000});
     if (__builtin_fabs(r) < std::numeric_limits<double>::min()) r = __builtin_copysign(0.0, r);
-    if (__builtin_fabs(wide) < std::numeric_limits<double>::min() && wide != 0)
-        r = __builtin_copysign(std::numeric_limits<double>::infinity(), wide);
-    return std::bit_cast<double>(std::bit_cast<u64>(r) & 0xffffffff00000000);
+    return std::bit_cast<double>(std::bit_cast<u64>(r) & upper);
+}
+// Division by huge numbers gives 0, or NaN for an infinity.
+inline float quotient(float a, float b) {
+    return approximate(static_cast<double>(a) / b, std::bit_cast<u32>(a) ^ std::bit_cast<u32>(b));
+}
+inline float quotient_by_reciprocal(float a, float b) {
+    const float size = __builtin_fabsf(b);
+    if (size > 0x1p126f && size < std::numeric_limits<float>::infinity())
+        return a * __builtin_copysignf(0.0f, b);
+    return quotient(a, b);
 }
 
 template <auto f, class T, class... More>
 void add_rounded(Table& t, const char* rn, const char* rz, const char* rm, const char* rp) {
-    const auto all = [&]<auto g>(auto) {};
-    static_cast<void>(all);
     if constexpr (sizeof...(More) == 0) {
         constexpr Handler run = &unary<f, T, T>;
         const auto put = [&](const char* name, Handler h) { t.add(name, type_of<T>, h, {type_of<T>, type_of<T>}); };
@@ -587,7 +596,8 @@ D converted(S s, int mode) {
         if ((mode & saturate) != 0) d = d > 0 ? (d < 1 ? d : D(1)) : D(0);
         return d;
     } else if constexpr (is_floating<S>) {  // to integers: saturates
-        if (s != s) return sizeof(D) == 8 ? static_cast<D>(u64(1) << 63) : D(0);
+        if (s != s)  // the manual's rule
+            return sizeof(D) == 8 || sizeof(S) == 8 ? static_cast<D>(u64(1) << (sizeof(D) * 8 - 1)) : D(0);
         const S x = in_whole_numbers(s, mode);
         constexpr S low = static_cast<S>(std::numeric_limits<D>::min());
         constexpr S past = static_cast<S>(std::numeric_limits<D>::max() / 2 + 1) * 2;
@@ -827,14 +837,13 @@ void fill(Table& t) {
     add_approximation<Function::sin>(t, "sin.approx.f32", "sin.approx.ftz.f32");
     add_approximation<Function::cos>(t, "cos.approx.f32", "cos.approx.ftz.f32");
     add<[](float x) { return approximation<Function::tanh, false>(x); }, float, float>(t, "tanh.approx.f32");
-    static constexpr auto quotient = [](float a, float b) { return approximate(static_cast<double>(a) / b, std::bit_cast<u32>(a) ^ std::bit_cast<u32>(b)); };
-    add<quotient, float, float, float>(t, "div.approx.f32");
-    add<quotient, float, float, float>(t, "div.full.f32");
-    add<[](float a, float b) { return flushed(quotient(flushed(a), flushed(b))); }, float, float, float>(t, "div.approx.ftz.f32");
+    add<&quotient_by_reciprocal, float, float, float>(t, "div.approx.f32");
+    add<&quotient, float, float, float>(t, "div.full.f32");
+    add<[](float a, float b) { return flushed(quotient_by_reciprocal(flushed(a), flushed(b))); }, float, float, float>(t, "div.approx.ftz.f32");
     add<[](float a, float b) { return flushed(quotient(flushed(a), flushed(b))); }, float, float, float>(t, "div.full.ftz.f32");
     add<[](double x) { return upper_half<Function::rcp>(x); }, double, double>(t, "rcp.approx.ftz.f64");
     add<[](double x) { return upper_half<Function::rsqrt>(x); }, double, double>(t, "rsqrt.approx.ftz.f64");
-    add<[](double x) { return upper_half<Function::rsqrt>(x); }, double, double>(t, "rsqrt.approx.f64");
+    add<[](double x) { return 1 / __builtin_sqrt(x); }, double, double>(t, "rsqrt.approx.f64");
 
     add_comparisons<i16>(t), add_comparisons<u16>(t), add_comparisons<i32>(t), add_comparisons<u32>(t);
     add_comparisons<i64>(t), add_comparisons<u64>(t), add_comparisons<float>(t), add_comparisons<double>(t);

@@ -56,6 +56,22 @@ struct Region {
     Touched* touched = nullptr;  // of each 4 bytes; nullptr: races are not looked for
 };
 
+// What the launches of a kernel did, for a prediction of its speed.
+struct Profile {
+    struct Count {
+        std::uint64_t warps = 0, lanes = 0;  // that executed an instruction
+    };
+    std::vector<Count> instructions;
+    std::uint64_t accesses = 0;          // of global memory, by warps
+    std::uint64_t coalesced = 0;         // those that move no more sectors than their bytes fill
+    std::uint64_t sectors = 0;           // of 32 bytes, that these accesses move
+    std::uint64_t read = 0, written = 0; // different bytes
+    std::uint64_t conflicts = 0;         // further passes over shared memory, as lanes need the same bank
+    std::uint64_t barriers = 0;          // of blocks
+    // Counts by name, such as "fma.rn.f32".
+    std::vector<std::pair<std::string, Count>> by_name(const Kernel& kernel) const;
+};
+
 struct Extent {
     unsigned x = 1, y = 1, z = 1;
 };
@@ -72,6 +88,9 @@ struct Launch {
     // Whether all that was noted under a number has ended before this launch begins. nullptr: always.
     bool (*after)(const void* user, std::uint32_t number) = nullptr;
     const void* user = nullptr;
+    // Returns the kernel that was launched under a number; nullptr: it was a copy or fill.
+    const Kernel* (*kernel_of)(const void* user, std::uint32_t number) = nullptr;
+    Profile* profile = nullptr;  // filled if not nullptr; needs threads == 1
     // Returns what is at an address that was refused, for the text of the fault; may be empty.
     std::string (*describe)(const void* user, std::uintptr_t address) = nullptr;
 };
@@ -85,5 +104,12 @@ struct Fault {
 
 // Executes a kernel. May be called by several threads at the same time.
 Fault run(const Launch& launch);
+
+// Notes that a copy or fill accesses memory, under the number of `by`, whose kernel is not used. Returns
+// why that is a race with another stream, else "".
+std::string touch(const Region& region, std::uintptr_t begin, std::size_t bytes, bool write, const Launch& by);
+
+// Names the instruction and the thread that wrote a word last.
+std::string last_writer(const Region& region, std::uintptr_t address, const Launch& by);
 
 }  // namespace catena_machine

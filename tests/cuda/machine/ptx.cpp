@@ -1,3 +1,4 @@
+// Reads PTX: words, declarations, literals, and the declarations of a module.
 #include "ptx.hpp"
 
 #include <bit>
@@ -64,8 +65,11 @@ std::string_view Reader::enclosed() {
     const std::size_t begin = at_ + 1;
     int depth = 0;
     for (; at_ < text_.size(); step()) {
+        if (text_.substr(at_, 2) == "//") {
+            skip();
+            if (at_ == text_.size()) break;
+        }
         const char c = text_[at_];
-        if (c == '/' && text_.substr(at_, 2) == "//") skip();
         if (c == '(' || c == '{' || c == '[') ++depth;
         if ((c == ')' || c == '}' || c == ']') && --depth == 0) {
             step();
@@ -165,7 +169,7 @@ std::optional<std::uint64_t> literal(std::string_view text, Type type) {
     const bool negative = !text.empty() && text[0] == '-';
     if (negative) text.remove_prefix(1);
     if (text.empty() || text[0] < '0' || text[0] > '9') return {};
-    const bool to_double = type == Type::f64;
+    const bool to_double = size_of(type) == 8;  // b64 may hold a double
     std::uint64_t bits = 0;
     if (text.size() > 2 && text[0] == '0' && std::strchr("fFdD", text[1]) != nullptr) {
         std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);

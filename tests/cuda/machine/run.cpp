@@ -52,8 +52,6 @@ enum class Pause { barrier, ended };
 struct Runner : Warp {
     Pause run();
 
-    std::int32_t pc = 0;
-
 private:
     std::uint32_t holding(const Instruction& in) const;  // lanes for which the predicate holds
     void regroup();
@@ -163,9 +161,11 @@ bool Runner::masks_agree(const Instruction& in) {
 
 Pause Runner::run() {
     const Instruction* const code = block->code->instructions.data();
+    Profile* const profile = block->launch->profile;
     for (;;) {
         const Instruction& in = code[pc];
         active = in.predicate == no_slot ? group_ : group_ & holding(in);
+        if (profile != nullptr && active != 0) count(*this, in, *profile);
         if (active == 0) {
             ++pc;
         } else if (in.control == Control::none) {
@@ -320,6 +320,7 @@ void Worker::run(const Launch& launch, std::uint64_t number) {
                          " have ended");
             }
             ++block.barriers;
+            if (launch.profile != nullptr) ++launch.profile->barriers;
         }
     } catch (const Stopped& s) {
         fail(s.error, running->pc, s.lane, s.why);
@@ -345,26 +346,31 @@ const Entry* find_entry(const std::string& name) {
 
 void throw_stopped(int lane, const char* why) { throw Stopped{launch_failure, lane, why}; }
 
-std::string Block::describe(const Warp& warp, std::int32_t pc, int lane) const {
-    const Origin& o = code->origins[static_cast<std::size_t>(pc)];
+std::string describe(const Code& code, std::uint32_t pc) {
+    const Origin& o = code.origins[pc];
     std::string text;
     for (const char c : o.text)
         if (c > ' ' || (!text.empty() && text.back() != ' ')) text += c > ' ' ? c : ' ';
     std::string place = "line " + std::to_string(o.line) + " of the PTX";
-    if (o.file < code->files->size() && !(*code->files)[o.file].empty())
-        place = (*code->files)[o.file] + ":" + std::to_string(o.source_line) + ", " + place;
+    if (o.file < code.files->size() && !(*code.files)[o.file].empty())
+        place = (*code.files)[o.file] + ":" + std::to_string(o.source_line) + ", " + place;
+    return "kernel " + demangled(code.name) + ", '" + text + "' (" + place + ")";
+}
+
+std::string Block::describe(const Warp& warp, std::int32_t pc, int lane) const {
     const auto triple = [](std::uint64_t x, std::uint64_t y, std::uint64_t z) {
         return "(" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + ")";
     };
     const std::uint64_t thread = warp.first_thread + static_cast<std::uint32_t>(lane);
     const Extent size = launch->block;
-    return "kernel " + demangled(code->name) + ", '" + text + "' (" + place + "), block " +
+    return catena_machine::describe(*code, static_cast<std::uint32_t>(pc)) + ", block " +
            triple(index.x, index.y, index.z) + ", thread " +
            triple(thread % size.x, thread / size.x % size.y, thread / size.x / size.y);
 }
 
 Fault run(const Launch& launch) {
     const std::uint64_t blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+    if (launch.profile != nullptr) launch.profile->instructions.resize(launch.kernel->code->instructions.size());
     const auto pieces = std::min<std::uint64_t>(blocks, static_cast<std::uint64_t>(std::max(launch.threads, 1)));
     std::atomic<bool> stop = false;
     std::mutex mutex;

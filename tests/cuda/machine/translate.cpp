@@ -24,8 +24,17 @@ using Scope = std::map<std::string_view, Symbol>;
 // A body that is being translated: the kernel's, or that of a function that it calls.
 struct Frame {
     std::vector<Scope> scopes;
-    std::map<std::string_view, std::int32_t> labels;
-    std::vector<std::pair<std::size_t, std::string_view>> jumps;  // instructions, and where they go
+    // Labels are known in their block and in those within it. A block has a number.
+    using Blocks = std::vector<int>;
+    Blocks blocks = {0};
+    int n_blocks = 0;
+    std::map<std::pair<int, std::string_view>, std::int32_t> labels;
+    struct Jump {
+        std::size_t at;          // the instruction
+        std::string_view label;  // empty: the end of the function
+        Blocks from;
+    };
+    std::vector<Jump> jumps;
     bool inlined = false;
 };
 
@@ -229,10 +238,12 @@ void Translator::body(Frame& frame, const Declared& function) {
     while (!reader.at_end()) {
         if (reader.take('{')) {
             frame.scopes.emplace_back();
+            frame.blocks.push_back(++frame.n_blocks);
             continue;
         }
         if (reader.take('}')) {
             frame.scopes.pop_back();
+            frame.blocks.pop_back();
             continue;
         }
         predicate_ = no_slot;
@@ -241,7 +252,7 @@ void Translator::body(Frame& frame, const Declared& function) {
         std::string_view word = reader.word();
         if (word.empty()) stop("expected a statement");
         if (word.back() == ':') {
-            frame.labels[word.substr(0, word.size() - 1)] =
+            frame.labels[{frame.blocks.back(), word.substr(0, word.size() - 1)}] =
                 static_cast<std::int32_t>(code_->instructions.size());
         } else if (word.front() == '.') {
             directive(word, reader);
@@ -258,15 +269,14 @@ void Translator::body(Frame& frame, const Declared& function) {
             instruction(word, operands);
         }
     }
-    for (const auto& [at, label] : frame.jumps) {
-        const auto found = frame.labels.find(label);
-        if (label.empty()) {  // the end of an inlined function
-            code_->instructions[at].target = static_cast<std::int32_t>(code_->instructions.size());
-        } else if (found == frame.labels.end()) {
-            refuse(code_->origins[at].line, "there is no label '" + std::string(label) + "'");
-        } else {
-            code_->instructions[at].target = found->second;
-        }
+    for (const Frame::Jump& jump : frame.jumps) {
+        std::int32_t target = jump.label.empty() ? static_cast<std::int32_t>(code_->instructions.size()) : -1;
+        for (auto block = jump.from.rbegin(); block != jump.from.rend() && target < 0; ++block)
+            if (const auto found = frame.labels.find({*block, jump.label}); found != frame.labels.end())
+                target = found->second;
+        if (target < 0)
+            refuse(code_->origins[jump.at].line, "there is no label '" + std::string(jump.label) + "'");
+        code_->instructions[jump.at].target = target;
     }
     frame_ = caller;
     --depth_;
@@ -347,9 +357,10 @@ void Translator::move(Type type, const std::vector<std::string_view>& operands) 
     Instruction in;
     in.count = static_cast<std::uint8_t>(parts.size());
     const std::size_t each = bytes / parts.size();
+    const Type part = each == 1 ? Type::b8 : each == 2 ? Type::b16 : Type::b32;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         std::uint8_t width = static_cast<std::uint8_t>(each);
-        in.at[i] = unpacks ? result(parts[i], &width) : operand(parts[i], type, &width);
+        in.at[i] = unpacks ? result(parts[i], &width) : operand(parts[i], part, &width);
         if (width != each) stop("expected registers of " + std::to_string(each) + " bytes");
     }
     in.at[4] = unpacks ? operand(operands[1], type) : result(operands[0]);
@@ -492,11 +503,11 @@ void Translator::instruction(std::string_view op, std::string_view text) {
     Instruction in;
     if (is("bra")) {
         in.control = Control::branch;
-        frame_->jumps.emplace_back(code_->instructions.size(), operands.at(0));
+        frame_->jumps.push_back({code_->instructions.size(), operands.at(0), frame_->blocks});
         emit(in);
     } else if (is("ret") && frame_->inlined) {
         in.control = Control::branch;
-        frame_->jumps.emplace_back(code_->instructions.size(), "");
+        frame_->jumps.push_back({code_->instructions.size(), {}, {}});
         emit(in);
     } else if (is("ret") || is("exit")) {
         in.control = Control::exit;

@@ -20,9 +20,10 @@ struct Touch {
     std::uint32_t launch = 0;  // 0: none
     std::uint32_t thread = 0;  // its number in the grid
     std::uint16_t barriers = 0, warp_barriers = 0;  // that the thread has passed
-    std::uint8_t bytes = 0;    // a bit for each byte of the word
-    std::uint8_t atomic = 0;
-    std::uint8_t spread = 0;   // how far apart the threads are, if several have read it
+    std::uint32_t pc : 24 = 0;  // the instruction
+    std::uint32_t bytes : 4 = 0;  // a bit for each byte of the word
+    std::uint32_t atomic : 1 = 0;
+    std::uint32_t spread : 2 = 0;  // how far apart the threads are, if several have read it
 };
 struct Touched {
     Touch write, read;
@@ -47,6 +48,7 @@ struct Warp {
     std::uint32_t first_thread;  // number of lane 0 in the block
     std::uint16_t barriers = 0;  // that were passed by the warp alone
     Block* block = nullptr;
+    std::int32_t pc = 0;  // the instruction that is executed
 
     template <class T>
     T* at(Slot slot) const {

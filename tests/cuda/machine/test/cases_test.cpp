@@ -130,7 +130,8 @@ bool matches(std::uint64_t got, const std::string& word, const std::string& type
     if (word == "nan") return is_nan(got, type);
     if (is_float(type) && tolerance.amount > 0 && !word.starts_with("0f") &&
         !word.starts_with("0d")) {
-        const double expected = std::strtod(word.c_str(), nullptr);
+        double expected = std::strtod(word.c_str(), nullptr);
+        if (tolerance.kind == "ulp") expected = number(parse(word, type), type);  // rounded
         if (std::isfinite(expected) && (expected != 0 || tolerance.kind == "absolute")) {
             return std::fabs(number(got, type) - expected) <= tolerance.at(expected, type);
         }

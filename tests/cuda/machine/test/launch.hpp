@@ -2,6 +2,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -9,10 +10,21 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "../machine.hpp"
+
+// Vectors in messages of assertions.
+template <class T>
+struct doctest::StringMaker<std::vector<T>> {
+    static String convert(const std::vector<T>& values) {
+        std::ostringstream text;
+        for (const auto& value : values) text << ' ' << std::hex << "0x" << +value;
+        return text.str().c_str();
+    }
+};
 
 namespace machine_test {
 
@@ -25,8 +37,8 @@ inline void assemble(const std::string& ptx) {
     const char* const ptxas = std::getenv("CATENA_PTXAS");
     if (ptxas == nullptr) return;
     static int number = 0;
-    const auto name = "catena-machine-" + std::to_string(std::hash<std::string>()(ptx)) + "-" +
-                      std::to_string(++number) + ".ptx";
+    const auto name =
+        "catena-machine-" + std::to_string(getpid()) + "-" + std::to_string(++number) + ".ptx";
     const auto file = std::filesystem::temp_directory_path() / name;
     std::ofstream(file) << ptx;
     const auto command = std::string(ptxas) + " -arch=sm_90 '" + file.string() + "' -o /dev/null";

@@ -20,8 +20,8 @@ bool all_are(const Byte* states, std::size_t n, Byte state) {
 
 std::string text_of(const Instruction& in, std::uint64_t address, bool write) {
     char text[80];
-    std::snprintf(text, sizeof text, "%s %d bytes at 0x%llx: ", write ? "writes" : "reads", in.bytes,
-                  static_cast<unsigned long long>(address));
+    std::snprintf(text, sizeof text, "%s %d bytes at 0x%llx: ", write ? "writes" : "reads",
+                  in.bytes, static_cast<unsigned long long>(address));
     return text;
 }
 
@@ -50,17 +50,24 @@ std::string text_of(const Touch& t, const Code* code, std::uint32_t threads) {
     if (code == nullptr) return "a copy or fill";
     std::string text = describe(*code, t.pc);
     if (threads == 0) return text + ", thread " + std::to_string(t.thread) + " of the grid";
-    return text + ", block " + std::to_string(t.thread / threads) + ", thread " + std::to_string(t.thread % threads);
+    return text + ", block " + std::to_string(t.thread / threads) + ", thread " +
+           std::to_string(t.thread % threads);
 }
 
 // own: the kernel that accesses now; nullptr: a copy or fill.
 std::string other_access(const Touch& t, const Touch& me, const Launch& launch, const Code* own,
                          std::uint32_t threads, const char* did) {
     const bool same = t.launch == me.launch;
-    const Kernel* const other = same || launch.kernel_of == nullptr ? nullptr : launch.kernel_of(launch.user, t.launch);
+    const Kernel* const other =
+        same || launch.kernel_of == nullptr ? nullptr : launch.kernel_of(launch.user, t.launch);
     return std::string("race: ") + did + " by " +
-           text_of(t, same ? own : other != nullptr ? other->code.get() : nullptr, same ? threads : 0) +
-           (same ? ", with no barrier in between" : ", and no event or wait orders the two streams");
+           text_of(t,
+                   same               ? own
+                   : other != nullptr ? other->code.get()
+                                      : nullptr,
+                   same ? threads : 0) +
+           (same ? ", with no barrier in between"
+                 : ", and no event or wait orders the two streams");
 }
 
 // Notes an access of a word. Returns why it is a race, else "". `same`: a write that changes nothing,
@@ -80,9 +87,11 @@ std::string other_access(const Touch& t, const Touch& me, const Launch& launch, 
     if (mine.launch == me.launch) {
         if (mine.thread == me.thread) {
             me.bytes |= mine.bytes;
-        } else if (!write && (mine.bytes & me.bytes) != 0 && concurrent(mine, me, launch, threads)) {
+        } else if (!write && (mine.bytes & me.bytes) != 0 &&
+                   concurrent(mine, me, launch, threads)) {
             me.bytes |= mine.bytes;
-            me.spread = std::max<std::uint32_t>(mine.spread, distance(mine.thread, me.thread, threads)) & 3;
+            me.spread =
+                std::max<std::uint32_t>(mine.spread, distance(mine.thread, me.thread, threads)) & 3;
         }
     }
     mine = me;
@@ -123,14 +132,16 @@ struct Found {
 
 }  // namespace
 
-static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t address, bool write, bool atomic,
-                    const void* value) {
+static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t address, bool write,
+                    bool atomic, const void* value) {
     Block& b = *w.block;
     const std::size_t n = in.bytes;
     const auto refuse = [&](int error, const std::string& why) {
         throw Stopped{error, lane, text_of(in, address, write) + why};
     };
-    if ((address & (n - 1)) != 0) refuse(misaligned_address, "expected an address that is a multiple of " + std::to_string(n));
+    if ((address & (n - 1)) != 0)
+        refuse(misaligned_address,
+               "expected an address that is a multiple of " + std::to_string(n));
     std::uint64_t window = address & window_mask;
     std::uint64_t at = address & ~window_mask;
     if (in.space == Space::shared) window = shared_window;
@@ -141,7 +152,8 @@ static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t addr
             for (const Region& r : regions)
                 if (address >= r.begin && address < r.end && n <= r.end - address) {
                     const std::size_t offset = address - r.begin;
-                    f = {reinterpret_cast<unsigned char*>(address), r.states != nullptr ? r.states + offset : nullptr,
+                    f = {reinterpret_cast<unsigned char*>(address),
+                         r.states != nullptr ? r.states + offset : nullptr,
                          r.touched != nullptr ? r.touched + offset / 4 : nullptr};
                     return true;
                 }
@@ -149,19 +161,22 @@ static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t addr
         };
         const bool wrong_space = in.space == Space::local || in.space == Space::param;
         if (wrong_space || (!search(b.launch->regions) && !search(b.code->variables)))
-            refuse(illegal_address, b.launch->describe != nullptr ? b.launch->describe(b.launch->user, address)
-                                                                  : "memory that is not the kernel's");
+            refuse(illegal_address, b.launch->describe != nullptr
+                                        ? b.launch->describe(b.launch->user, address)
+                                        : "memory that is not the kernel's");
     } else if (window == shared_window) {
         shared = true;
         const std::size_t fixed = b.code->shared_bytes, dynamic = b.launch->dynamic_shared_bytes;
         const bool is_dynamic = at >= dynamic_shared;
         if (is_dynamic) at -= dynamic_shared;
         if (at + n > (is_dynamic ? dynamic : fixed))
-            refuse(illegal_address, "beyond the " + std::to_string(is_dynamic ? dynamic : fixed) + " bytes of shared memory");
+            refuse(illegal_address, "beyond the " + std::to_string(is_dynamic ? dynamic : fixed) +
+                                        " bytes of shared memory");
         if (is_dynamic) at += (fixed + 15) / 16 * 16;
         f = {&b.shared[at], &b.shared_states[at], &b.shared_touched[at / 4]};
     } else if (window == local_window) {
-        if (at + n > b.code->local_bytes) refuse(illegal_address, "beyond the local memory of the thread");
+        if (at + n > b.code->local_bytes)
+            refuse(illegal_address, "beyond the local memory of the thread");
         at += (w.first_thread + static_cast<std::uint32_t>(lane)) * b.code->local_bytes;
         f = {&b.local[at], &b.local_states[at], nullptr};
     } else {
@@ -189,21 +204,25 @@ static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t addr
         me.pc = static_cast<std::uint32_t>(w.pc) & 0xffffff;
         for (std::size_t word = 0; word < (n + 3) / 4; ++word) {
             me.bytes = (n >= 4 ? 0xf : ((1u << n) - 1) << (at & 3)) & 0xf;
-            if (const std::string why = note(f.touched[word], me, write, same, *b.launch, b.code, b.threads); !why.empty())
+            if (const std::string why =
+                    note(f.touched[word], me, write, same, *b.launch, b.code, b.threads);
+                !why.empty())
                 refuse(launch_failure, why);
         }
     }
     return f.data;
 }
 
-void* Warp::access(const Instruction& in, int lane, std::uint64_t address, bool write, bool atomic) {
+void* Warp::access(const Instruction& in, int lane, std::uint64_t address, bool write,
+                   bool atomic) {
     return locate(*this, in, lane, address, write, atomic, nullptr);
 }
 void Warp::store(const Instruction& in, int lane, std::uint64_t address, const void* value) {
     std::memcpy(locate(*this, in, lane, address, true, false, value), value, in.bytes);
 }
 
-std::string touch(const Region& region, std::uintptr_t begin, std::size_t bytes, bool write, const Launch& by) {
+std::string touch(const Region& region, std::uintptr_t begin, std::size_t bytes, bool write,
+                  const Launch& by) {
     if (region.touched == nullptr || bytes == 0) return {};
     Touch me;
     me.launch = by.number;
@@ -216,10 +235,12 @@ std::string touch(const Region& region, std::uintptr_t begin, std::size_t bytes,
 }
 
 std::string last_writer(const Region& region, std::uintptr_t address, const Launch& by) {
-    if (region.touched == nullptr || address < region.begin || address >= region.end) return "unknown";
+    if (region.touched == nullptr || address < region.begin || address >= region.end)
+        return "unknown";
     const Touch& t = region.touched[(address - region.begin) / 4].write;
     if (t.launch == 0) return "nobody";
-    const Kernel* const kernel = by.kernel_of != nullptr ? by.kernel_of(by.user, t.launch) : nullptr;
+    const Kernel* const kernel =
+        by.kernel_of != nullptr ? by.kernel_of(by.user, t.launch) : nullptr;
     return text_of(t, kernel != nullptr ? kernel->code.get() : nullptr, 0);
 }
 

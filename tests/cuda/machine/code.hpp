@@ -14,7 +14,24 @@ namespace catena_machine {
 
 // Types of operands, as PTX names them.
 enum class Type : std::uint8_t {
-    pred, b8, b16, b32, b64, u8, u16, u32, u64, s8, s16, s32, s64, f16, bf16, f32, f64, none
+    pred,
+    b8,
+    b16,
+    b32,
+    b64,
+    u8,
+    u16,
+    u32,
+    u64,
+    s8,
+    s16,
+    s32,
+    s64,
+    f16,
+    bf16,
+    f32,
+    f64,
+    none
 };
 // Bytes of a value in a register or in memory; a predicate has one.
 std::size_t size_of(Type type);
@@ -39,32 +56,63 @@ constexpr Slot no_slot = -1;
 
 struct Instruction {
     Handler run = nullptr;
-    std::array<Slot, 6> at = {no_slot, no_slot, no_slot, no_slot, no_slot, no_slot};  // results first
+    std::array<Slot, 6> at = {no_slot, no_slot, no_slot,
+                              no_slot, no_slot, no_slot};  // results first
     Slot predicate = no_slot;
-    std::int32_t target = 0;   // of a branch; bits of flags for other instructions
-    std::int64_t offset = 0;   // added to the address
+    std::int32_t target = 0;  // of a branch; bits of flags for other instructions
+    std::int64_t offset = 0;  // added to the address
     Control control = Control::none;
     Space space = Space::generic;
-    bool negated = false;      // the predicate
-    std::uint8_t count = 1;    // elements of a vector
+    bool negated = false;           // the predicate
+    std::uint8_t count = 1;         // elements of a vector
     std::uint8_t wide[2] = {0, 0};  // bytes of the registers of the result and of the first operand
-    std::uint8_t bytes = 0;    // that are accessed in memory
-    bool writes = false;       // to memory
+    std::uint8_t bytes = 0;         // that are accessed in memory
+    bool writes = false;            // to memory
 };
 
 // Flags of Instruction::target.
 enum : std::int32_t {
-    round_nearest = 0, round_zero = 1, round_down = 2, round_up = 3, round_mask = 3,
-    to_integer = 4, saturate = 8, flush = 16,
-    combine_and = 32, combine_or = 64, combine_xor = 96, combine_mask = 96, combine_not = 128,
-    second_result = 256, second_operand = 512
+    round_nearest = 0,
+    round_zero = 1,
+    round_down = 2,
+    round_up = 3,
+    round_mask = 3,
+    to_integer = 4,
+    saturate = 8,
+    flush = 16,
+    combine_and = 32,
+    combine_or = 64,
+    combine_xor = 96,
+    combine_mask = 96,
+    combine_not = 128,
+    second_result = 256,
+    second_operand = 512
 };
 
 // Values that a warp finds in registers when it begins.
 enum class Special : std::uint8_t {
-    tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y,
-    nctaid_z, laneid, warpid, nwarpid, dynamic_smem, total_smem,
-    lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt
+    tid_x,
+    tid_y,
+    tid_z,
+    ntid_x,
+    ntid_y,
+    ntid_z,
+    ctaid_x,
+    ctaid_y,
+    ctaid_z,
+    nctaid_x,
+    nctaid_y,
+    nctaid_z,
+    laneid,
+    warpid,
+    nwarpid,
+    dynamic_smem,
+    total_smem,
+    lanemask_eq,
+    lanemask_le,
+    lanemask_lt,
+    lanemask_ge,
+    lanemask_gt
 };
 
 // Where an instruction comes from.
@@ -103,13 +151,18 @@ const Entry* find_entry(const std::string& name);
 // Kept here for handlers of each instruction set, which fill it. `$` in the name stands for the type.
 class Table {
 public:
-    virtual void add(const char* name, Type type, Handler run, std::initializer_list<Type> types) = 0;
+    virtual void add(const char* name, Type type, Handler run,
+                     std::initializer_list<Type> types) = 0;
 
 protected:
     ~Table() = default;
 };
-namespace baseline { void fill(Table& table); }
-namespace avx2 { void fill(Table& table); }
+namespace baseline {
+void fill(Table& table);
+}
+namespace avx2 {
+void fill(Table& table);
+}
 
 // The parts of a name: "add.rn.f32" is {"add", "rn", "f32"}.
 std::vector<std::string_view> split_name(std::string_view name);

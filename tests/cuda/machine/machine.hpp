@@ -24,7 +24,7 @@ public:
     const std::string& name() const;  // as in PTX, mangled
     const std::vector<Parameter>& parameters() const;
     std::size_t argument_bytes() const;
-    std::size_t shared_bytes() const;    // declared with a size; dynamic shared memory follows them
+    std::size_t shared_bytes() const;  // declared with a size; dynamic shared memory follows them
     std::size_t maximum_threads() const;  // of a block, by .maxntid; 1024 if it is absent
 
     std::shared_ptr<Code> code;
@@ -62,12 +62,12 @@ struct Profile {
         std::uint64_t warps = 0, lanes = 0;  // that executed an instruction
     };
     std::vector<Count> instructions;
-    std::uint64_t accesses = 0;          // of global memory, by warps
-    std::uint64_t coalesced = 0;         // those that move no more sectors than their bytes fill
-    std::uint64_t sectors = 0;           // of 32 bytes, that these accesses move
-    std::uint64_t read = 0, written = 0; // different bytes
-    std::uint64_t conflicts = 0;         // further passes over shared memory, as lanes need the same bank
-    std::uint64_t barriers = 0;          // of blocks
+    std::uint64_t accesses = 0;           // of global memory, by warps
+    std::uint64_t coalesced = 0;          // those that move no more sectors than their bytes fill
+    std::uint64_t sectors = 0;            // of 32 bytes, that these accesses move
+    std::uint64_t read = 0, written = 0;  // different bytes
+    std::uint64_t conflicts = 0;  // further passes over shared memory, as lanes need the same bank
+    std::uint64_t barriers = 0;   // of blocks
     // Counts by name, such as "fma.rn.f32".
     std::vector<std::pair<std::string, Count>> by_name(const Kernel& kernel) const;
 };
@@ -84,7 +84,7 @@ struct Launch {
     std::vector<Region> regions;           // the first one is searched first
     int threads = 1;                       // OS threads that run blocks
     bool reversed = false;                 // the last blocks and warps run first
-    std::uint32_t number = 1;              // of this launch among all; the accesses are noted under it
+    std::uint32_t number = 1;  // of this launch among all; the accesses are noted under it
     // Whether all that was noted under a number has ended before this launch begins. nullptr: always.
     bool (*after)(const void* user, std::uint32_t number) = nullptr;
     const void* user = nullptr;
@@ -107,7 +107,8 @@ Fault run(const Launch& launch);
 
 // Notes that a copy or fill accesses memory, under the number of `by`, whose kernel is not used. Returns
 // why that is a race with another stream, else "".
-std::string touch(const Region& region, std::uintptr_t begin, std::size_t bytes, bool write, const Launch& by);
+std::string touch(const Region& region, std::uintptr_t begin, std::size_t bytes, bool write,
+                  const Launch& by);
 
 // Names the instruction and the thread that wrote a word last.
 std::string last_writer(const Region& region, std::uintptr_t address, const Launch& by);

@@ -17,7 +17,9 @@ void count_global(const Warp& w, const Instruction& in, Profile& profile) {
     for (std::uint32_t rest = w.active; rest != 0; rest &= rest - 1) {
         const std::uint64_t address = w.address(in, __builtin_ctz(rest));
         if ((address & window_mask) != 0) return;
-        for (std::uint64_t s = address / sector; s <= (address + in.bytes - 1) / sector && n < 64; ++s) sectors[n++] = s;
+        for (std::uint64_t s = address / sector; s <= (address + in.bytes - 1) / sector && n < 64;
+             ++s)
+            sectors[n++] = s;
         if (address != last) bytes += in.bytes;  // lanes that read the same word move it once
         last = address;
         for (const Region& r : w.block->launch->regions) {
@@ -27,7 +29,8 @@ void count_global(const Warp& w, const Instruction& in, Profile& profile) {
                 const Touched& t = r.touched[(at - r.begin) / 4];
                 const std::uint64_t size = std::min<std::uint64_t>(in.bytes, 4);
                 if (in.writes && t.write.launch != launch) profile.written += size;
-                if (!in.writes && t.read.launch != launch && t.write.launch != launch) profile.read += size;
+                if (!in.writes && t.read.launch != launch && t.write.launch != launch)
+                    profile.read += size;
             }
         }
     }
@@ -43,14 +46,18 @@ void count_shared(const Warp& w, const Instruction& in, Profile& profile) {
     std::map<std::uint64_t, std::vector<std::uint64_t>> banks;
     for (std::uint32_t rest = w.active; rest != 0; rest &= rest - 1) {
         const std::uint64_t address = w.address(in, __builtin_ctz(rest));
-        for (std::uint64_t word = address / 4; word * 4 < address + in.bytes; ++word) banks[word % 32].push_back(word);
+        for (std::uint64_t word = address / 4; word * 4 < address + in.bytes; ++word)
+            banks[word % 32].push_back(word);
     }
     std::size_t passes = 0;
     for (auto& [bank, words] : banks) {
         std::sort(words.begin(), words.end());
-        passes = std::max<std::size_t>(passes, static_cast<std::size_t>(std::unique(words.begin(), words.end()) - words.begin()));
+        passes = std::max<std::size_t>(
+            passes,
+            static_cast<std::size_t>(std::unique(words.begin(), words.end()) - words.begin()));
     }
-    const std::size_t least = std::max<std::size_t>(in.bytes / 4, 1);  // wide accesses take several passes
+    const std::size_t least =
+        std::max<std::size_t>(in.bytes / 4, 1);  // wide accesses take several passes
     if (passes > least) profile.conflicts += passes - least;
 }
 
@@ -69,7 +76,8 @@ std::vector<std::pair<std::string, Profile::Count>> Profile::by_name(const Kerne
     std::map<std::string, Count> sums;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
         std::string_view text = kernel.code->origins[i].text;
-        if (!text.empty() && text.front() == '@') text.remove_prefix(std::min(text.find_first_of(" \t"), text.size()));
+        if (!text.empty() && text.front() == '@')
+            text.remove_prefix(std::min(text.find_first_of(" \t"), text.size()));
         text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
         Count& sum = sums[std::string(text.substr(0, text.find_first_of(" \t;")))];
         sum.warps += instructions[i].warps;

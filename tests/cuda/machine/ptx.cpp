@@ -114,8 +114,9 @@ std::vector<std::string_view> split_name(std::string_view name) {
 
 namespace {
 
-constexpr std::string_view type_names[] = {"pred", "b8",  "b16", "b32", "b64", "u8",   "u16", "u32", "u64",
-                                           "s8",   "s16", "s32", "s64", "f16", "bf16", "f32", "f64"};
+constexpr std::string_view type_names[] = {"pred", "b8",  "b16",  "b32", "b64", "u8",
+                                           "u16",  "u32", "u64",  "s8",  "s16", "s32",
+                                           "s64",  "f16", "bf16", "f32", "f64"};
 
 std::size_t number(std::string_view text, std::uint32_t line) {
     std::size_t value = 0;

@@ -14,13 +14,13 @@ public:
     explicit Reader(std::string_view text, std::uint32_t line = 1) : text_(text), line_(line) {}
 
     bool at_end();
-    char peek();                       // the next character that is not space; 0 at the end
-    bool take(char c);                 // skips c if it is next
+    char peek();        // the next character that is not space; 0 at the end
+    bool take(char c);  // skips c if it is next
     void expect(char c);
     std::string_view word();           // up to space or one of (){}[];,=
     std::string_view until(char end);  // up to end, which is skipped
     std::string_view rest_of_line();
-    std::string_view enclosed();       // what is between the bracket that is next and its partner
+    std::string_view enclosed();  // what is between the bracket that is next and its partner
     std::uint32_t line() const { return line_; }
 
 private:

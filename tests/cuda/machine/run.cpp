@@ -21,7 +21,8 @@ const std::unordered_map<std::string, Entry>& entries() {
     static const auto* const all = [] {
         struct Filled final : Table {
             std::unordered_map<std::string, Entry> map;
-            void add(const char* name, Type type, Handler run, std::initializer_list<Type> types) override {
+            void add(const char* name, Type type, Handler run,
+                     std::initializer_list<Type> types) override {
                 std::string text = name;
                 if (const std::size_t at = text.find('$'); at != std::string::npos)
                     text.replace(at, 1, name_of(type));
@@ -150,7 +151,8 @@ bool Runner::masks_agree(const Instruction& in) {
     const std::uint32_t* const masks = at<std::uint32_t>(in.at[5]);
     for (std::uint32_t rest = active; rest != 0; rest &= rest - 1) {
         const int lane = __builtin_ctz(rest);
-        if ((masks[lane] >> lane & 1) == 0) throw_stopped(lane, "executes it, but its mask does not name it");
+        if ((masks[lane] >> lane & 1) == 0)
+            throw_stopped(lane, "executes it, but its mask does not name it");
         if ((masks[lane] & ~active) != 0) return false;
         for (std::uint32_t others = masks[lane]; others != 0; others &= others - 1)
             if (const int other = __builtin_ctz(others); masks[other] != masks[lane])
@@ -253,7 +255,8 @@ void Worker::set_special(Runner& warp, Slot slot, Special special, Extent size) 
                 case Special::warpid: return warp.first_thread / 32;
                 case Special::nwarpid: return warps.size();
                 case Special::dynamic_smem: return launch.dynamic_shared_bytes;
-                case Special::total_smem: return launch.dynamic_shared_bytes + block.code->shared_bytes;
+                case Special::total_smem:
+                    return launch.dynamic_shared_bytes + block.code->shared_bytes;
                 case Special::lanemask_eq: return 1u << lane;
                 case Special::lanemask_le: return (2ull << lane) - 1;
                 case Special::lanemask_lt: return (1u << lane) - 1;
@@ -272,7 +275,8 @@ void Worker::prepare(const Launch& launch, std::uint64_t number) {
     block.begin(launch, number, threads);
     const std::size_t n_warps = (threads + 31) / 32;
     warps.resize(n_warps);
-    if (registers.size() < n_warps * code.register_bytes) registers.resize(n_warps * code.register_bytes);
+    if (registers.size() < n_warps * code.register_bytes)
+        registers.resize(n_warps * code.register_bytes);
     for (std::uint32_t i = 0; i < n_warps; ++i) {
         Runner& warp = warps[i];
         const std::uint32_t first = i * 32;
@@ -288,7 +292,8 @@ void Worker::prepare(const Launch& launch, std::uint64_t number) {
         warp.ready_.clear();
         warp.blocked_.clear();
         warp.progress_ = false;
-        for (const auto& [slot, special] : code.specials) set_special(warp, slot, special, launch.block);
+        for (const auto& [slot, special] : code.specials)
+            set_special(warp, slot, special, launch.block);
     }
 }
 
@@ -315,9 +320,9 @@ void Worker::run(const Launch& launch, std::uint64_t number) {
                 for (Runner& warp : warps)
                     if (warp.live != 0) running = &warp;
                 fail(launch_failure, running->pc - 1, __builtin_ctz(running->live),
-                     "barrier: expected all " + std::to_string(block.threads) + " threads of the block, got " +
-                         std::to_string(lanes) + ", while " + std::to_string(block.threads - lanes) +
-                         " have ended");
+                     "barrier: expected all " + std::to_string(block.threads) +
+                         " threads of the block, got " + std::to_string(lanes) + ", while " +
+                         std::to_string(block.threads - lanes) + " have ended");
             }
             ++block.barriers;
             if (launch.profile != nullptr) ++launch.profile->barriers;
@@ -370,8 +375,10 @@ std::string Block::describe(const Warp& warp, std::int32_t pc, int lane) const {
 
 Fault run(const Launch& launch) {
     const std::uint64_t blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
-    if (launch.profile != nullptr) launch.profile->instructions.resize(launch.kernel->code->instructions.size());
-    const auto pieces = std::min<std::uint64_t>(blocks, static_cast<std::uint64_t>(std::max(launch.threads, 1)));
+    if (launch.profile != nullptr)
+        launch.profile->instructions.resize(launch.kernel->code->instructions.size());
+    const auto pieces =
+        std::min<std::uint64_t>(blocks, static_cast<std::uint64_t>(std::max(launch.threads, 1)));
     std::atomic<bool> stop = false;
     std::mutex mutex;
     Fault fault;

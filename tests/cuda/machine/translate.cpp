@@ -39,9 +39,12 @@ struct Frame {
 };
 
 constexpr std::string_view special_names[] = {
-    "%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z",
-    "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid", "%warpid", "%nwarpid", "%dynamic_smem_size",
-    "%total_smem_size", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"};
+    "%tid.x",           "%tid.y",       "%tid.z",       "%ntid.x",
+    "%ntid.y",          "%ntid.z",      "%ctaid.x",     "%ctaid.y",
+    "%ctaid.z",         "%nctaid.x",    "%nctaid.y",    "%nctaid.z",
+    "%laneid",          "%warpid",      "%nwarpid",     "%dynamic_smem_size",
+    "%total_smem_size", "%lanemask_eq", "%lanemask_le", "%lanemask_lt",
+    "%lanemask_ge",     "%lanemask_gt"};
 
 class Translator {
 public:
@@ -51,7 +54,8 @@ public:
         code_->maximum_threads = kernel.maximum_threads;
         for (const auto& [name, v] : module.variables)
             if (v.space != Space::shared) {
-                const auto begin = reinterpret_cast<std::uintptr_t>(module.memory.data()) + v.offset;
+                const auto begin =
+                    reinterpret_cast<std::uintptr_t>(module.memory.data()) + v.offset;
                 code_->variables.push_back({begin, begin + v.bytes});
             }
         Frame frame;
@@ -60,7 +64,8 @@ public:
             const Declaration d = declaration(text, kernel.line);
             std::size_t& used = code_->argument_bytes;
             used = (used + d.alignment - 1) / d.alignment * d.alignment;
-            frame.scopes.back()[d.name] = {Symbol::Kind::param, d.type, no_slot, 0, param_window + used};
+            frame.scopes.back()[d.name] = {Symbol::Kind::param, d.type, no_slot, 0,
+                                           param_window + used};
             code_->parameters.push_back({used, d.bytes(), d.alignment});
             used += d.bytes();
         }
@@ -76,9 +81,12 @@ private:
     void directive(std::string_view word, Reader& reader);
     void instruction(std::string_view op, std::string_view text);
     void call(const std::vector<std::string_view>& operands);
-    void memory(const std::vector<std::string_view>& name, const std::vector<std::string_view>& operands);
-    void convert(const std::vector<std::string_view>& name, const std::vector<std::string_view>& operands);
-    void compare(const std::vector<std::string_view>& name, const std::vector<std::string_view>& operands);
+    void memory(const std::vector<std::string_view>& name,
+                const std::vector<std::string_view>& operands);
+    void convert(const std::vector<std::string_view>& name,
+                 const std::vector<std::string_view>& operands);
+    void compare(const std::vector<std::string_view>& name,
+                 const std::vector<std::string_view>& operands);
     void by_table(const std::string& name, const std::vector<std::string_view>& operands);
     void move(Type type, const std::vector<std::string_view>& operands);
 
@@ -199,7 +207,8 @@ Slot Translator::operand(std::string_view text, Type type, std::uint8_t* width) 
     if (s.kind != Symbol::Kind::reg) return constant(s.address + offset, bytes);
     if (width != nullptr) *width = static_cast<std::uint8_t>(size_of(s.type));
     else if (size_of(s.type) != bytes)
-        stop("expected a register of " + std::to_string(bytes) + " bytes, got '" + std::string(text) + "'");
+        stop("expected a register of " + std::to_string(bytes) + " bytes, got '" +
+             std::string(text) + "'");
     return s.slot;
 }
 
@@ -270,12 +279,15 @@ void Translator::body(Frame& frame, const Declared& function) {
         }
     }
     for (const Frame::Jump& jump : frame.jumps) {
-        std::int32_t target = jump.label.empty() ? static_cast<std::int32_t>(code_->instructions.size()) : -1;
+        std::int32_t target =
+            jump.label.empty() ? static_cast<std::int32_t>(code_->instructions.size()) : -1;
         for (auto block = jump.from.rbegin(); block != jump.from.rend() && target < 0; ++block)
-            if (const auto found = frame.labels.find({*block, jump.label}); found != frame.labels.end())
+            if (const auto found = frame.labels.find({*block, jump.label});
+                found != frame.labels.end())
                 target = found->second;
         if (target < 0)
-            refuse(code_->origins[jump.at].line, "there is no label '" + std::string(jump.label) + "'");
+            refuse(code_->origins[jump.at].line,
+                   "there is no label '" + std::string(jump.label) + "'");
         code_->instructions[jump.at].target = target;
     }
     frame_ = caller;
@@ -286,7 +298,8 @@ void Translator::directive(std::string_view word, Reader& reader) {
     if (word == ".loc") {
         const auto numbers = split_name(reader.rest_of_line());
         std::uint32_t file = 0, line = 0;
-        if (std::sscanf(std::string(numbers.empty() ? "" : numbers[0]).c_str(), "%u %u", &file, &line) == 2) {
+        if (std::sscanf(std::string(numbers.empty() ? "" : numbers[0]).c_str(), "%u %u", &file,
+                        &line) == 2) {
             file_ = file;
             source_line_ = line;
         }
@@ -339,7 +352,8 @@ void Translator::call(const std::vector<std::string_view>& operands) {
         for (const std::string_view text : split(formal)) {
             if (i == names.size()) stop("expected more arguments");
             Symbol other;
-            frame.scopes.back()[declaration(text, function->second.line).name] = symbol(names[i++], other);
+            frame.scopes.back()[declaration(text, function->second.line).name] =
+                symbol(names[i++], other);
         }
     };
     bind(function->second.results, results);
@@ -380,13 +394,14 @@ void Translator::memory(const std::vector<std::string_view>& name,
         if (part == "global") in.space = Space::global;
         else if (part == "shared" || part == "shared::cta") in.space = Space::shared;
         else if (part == "local") in.space = Space::local;
-        else if (part == "param" || part == "param::entry" || part == "param::func") in.space = Space::param;
+        else if (part == "param" || part == "param::entry" || part == "param::func")
+            in.space = Space::param;
         else if (part == "const") in.space = Space::constant;
         else if (part == "v2" || part == "v4") in.count = part == "v2" ? 2 : 4;
         else if (const Type t = type_named(part); t != Type::none) type = t;
         else if (name[0] == "atom" || name[0] == "red") {
-            if (part != "relaxed" && part != "gpu" && part != "cta" && part != "sys" && part != "acq_rel" &&
-                part != "acquire" && part != "release" && part != "noftz")
+            if (part != "relaxed" && part != "gpu" && part != "cta" && part != "sys" &&
+                part != "acq_rel" && part != "acquire" && part != "release" && part != "noftz")
                 operation = "." + std::string(part);
         }
     }
@@ -427,7 +442,8 @@ void Translator::convert(const std::vector<std::string_view>& name,
     std::vector<std::string> types;
     for (std::size_t i = 1; i < name.size(); ++i) {
         const std::string_view part = name[i];
-        const std::size_t mode = std::string_view("rn rz rm rp ").find(std::string(part.substr(0, 2)) + " ");
+        const std::size_t mode =
+            std::string_view("rn rz rm rp ").find(std::string(part.substr(0, 2)) + " ");
         if (type_named(part) != Type::none) types.emplace_back(part);
         else if (part == "sat") in.target |= saturate;
         else if (part == "ftz") in.target |= flush;
@@ -441,7 +457,8 @@ void Translator::convert(const std::vector<std::string_view>& name,
     in.wide[0] = static_cast<std::uint8_t>(size_of(e.types[0]));
     in.at[0] = result(operands[0], &in.wide[0]);
     in.at[1] = operand(operands[1], e.types[1], &in.wide[1]);
-    if (in.wide[0] < size_of(e.types[0]) || in.wide[1] < size_of(e.types[1])) stop("expected wider registers");
+    if (in.wide[0] < size_of(e.types[0]) || in.wide[1] < size_of(e.types[1]))
+        stop("expected wider registers");
     emit(in);
 }
 
@@ -524,7 +541,8 @@ void Translator::instruction(std::string_view op, std::string_view text) {
         emit(in);
     } else if (is("membar") || is("fence")) {
         // Accesses are executed one after the other.
-    } else if (is("shfl") || is("vote") || is("bar") || is("match") || is("redux") || is("activemask")) {
+    } else if (is("shfl") || is("vote") || is("bar") || is("match") || is("redux") ||
+               is("activemask")) {
         // Result, second result, value, two further operands, mask.
         std::string plain(op);
         const Entry& e = entry(plain);
@@ -559,7 +577,9 @@ void Translator::instruction(std::string_view op, std::string_view text) {
     } else if (is("cvta")) {
         // Shared memory has offsets, all other addresses are generic.
         const bool shared = has("shared");
-        const std::string plain = !shared ? "mov.b64" : has("to") ? "cvta.to.shared" : "cvta.shared";
+        const std::string plain = !shared     ? "mov.b64"
+                                  : has("to") ? "cvta.to.shared"
+                                              : "cvta.shared";
         by_table(plain, operands);
     } else if (is("mov") && operands.size() == 2 &&
                (operands[0].front() == '{' || operands[1].front() == '{')) {

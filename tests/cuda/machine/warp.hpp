@@ -17,11 +17,11 @@ constexpr std::uint64_t dynamic_shared = std::uint64_t{1} << 30;  // offset of d
 
 // The last write and the last read of a word of 4 bytes.
 struct Touch {
-    std::uint32_t launch = 0;  // 0: none
-    std::uint32_t thread = 0;  // its number in the grid
+    std::uint32_t launch = 0;                       // 0: none
+    std::uint32_t thread = 0;                       // its number in the grid
     std::uint16_t barriers = 0, warp_barriers = 0;  // that the thread has passed
-    std::uint32_t pc : 24 = 0;  // the instruction
-    std::uint32_t bytes : 4 = 0;  // a bit for each byte of the word
+    std::uint32_t pc : 24 = 0;                      // the instruction
+    std::uint32_t bytes : 4 = 0;                    // a bit for each byte of the word
     std::uint32_t atomic : 1 = 0;
     std::uint32_t spread : 2 = 0;  // how far apart the threads are, if several have read it
 };
@@ -56,11 +56,12 @@ struct Warp {
     }
 
     // Returns where the lane's value is. Throws Stopped if the lane must not access it.
-    void* access(const Instruction& in, int lane, std::uint64_t address, bool write, bool atomic = false);
+    void* access(const Instruction& in, int lane, std::uint64_t address, bool write,
+                 bool atomic = false);
     void store(const Instruction& in, int lane, std::uint64_t address, const void* value);
     std::uint64_t address(const Instruction& in, int lane) const {
-        const std::uint64_t base = in.wide[1] == 4 ? at<std::uint32_t>(in.at[4])[lane]
-                                                   : at<std::uint64_t>(in.at[4])[lane];
+        const std::uint64_t base =
+            in.wide[1] == 4 ? at<std::uint32_t>(in.at[4])[lane] : at<std::uint64_t>(in.at[4])[lane];
         return base + static_cast<std::uint64_t>(in.offset);
     }
 };

@@ -1,0 +1,188 @@
+// What the files of the instructions share: types, loops over lanes, and entries of the table. These files
+// are compiled once for each instruction set of the CPU, with MACHINE_ISA as the name of the namespace:
+// its vectors make the machine several times faster. They may use no functions of the C++ library that
+// are not inlined, because the linker keeps only one of their copies.
+#pragma once
+
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "../warp.hpp"
+
+namespace catena_machine::MACHINE_ISA {
+namespace {  // each file has its own copies
+
+using i8 = std::int8_t;
+using i16 = std::int16_t;
+using i32 = std::int32_t;
+using i64 = std::int64_t;
+using u8 = std::uint8_t;
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+struct half {
+    u16 bits;
+};
+struct bhalf {
+    u16 bits;
+};
+
+template <class T>
+constexpr Type type_of = Type::none;
+template <>
+constexpr Type type_of<u8> = Type::u8;
+template <>
+constexpr Type type_of<u16> = Type::u16;
+template <>
+constexpr Type type_of<u32> = Type::u32;
+template <>
+constexpr Type type_of<u64> = Type::u64;
+template <>
+constexpr Type type_of<i8> = Type::s8;
+template <>
+constexpr Type type_of<i16> = Type::s16;
+template <>
+constexpr Type type_of<i32> = Type::s32;
+template <>
+constexpr Type type_of<i64> = Type::s64;
+template <>
+constexpr Type type_of<half> = Type::f16;
+template <>
+constexpr Type type_of<bhalf> = Type::bf16;
+template <>
+constexpr Type type_of<float> = Type::f32;
+template <>
+constexpr Type type_of<double> = Type::f64;
+template <>
+constexpr Type type_of<bool> = Type::pred;
+
+template <class T>
+struct Wider {
+    using type = void;
+};
+template <>
+struct Wider<u16> {
+    using type = u32;
+};
+template <>
+struct Wider<i16> {
+    using type = i32;
+};
+template <>
+struct Wider<u32> {
+    using type = u64;
+};
+template <>
+struct Wider<i32> {
+    using type = i64;
+};
+template <>
+struct Wider<u64> {
+    using type = unsigned __int128;
+};
+template <>
+struct Wider<i64> {
+    using type = __int128;
+};
+template <class T>
+using wider = typename Wider<T>::type;
+// Arithmetic that wraps around.
+template <class T>
+struct Unsigned {
+    using type = T;
+};
+template <>
+struct Unsigned<i16> {
+    using type = u16;
+};
+template <>
+struct Unsigned<i32> {
+    using type = u32;
+};
+template <>
+struct Unsigned<i64> {
+    using type = u64;
+};
+template <class T>
+using uns = typename Unsigned<T>::type;
+template <class T>
+constexpr bool is_unsigned = T(-1) > T(0);
+
+template <class Body>
+inline __attribute__((always_inline)) void for_lanes(const Warp& w, Body body) {
+    if (w.active == all_lanes) {
+#pragma GCC ivdep
+        for (int lane = 0; lane < 32; ++lane) body(lane);
+    } else {
+        for (u32 rest = w.active; rest != 0; rest &= rest - 1) body(__builtin_ctz(rest));
+    }
+}
+
+template <auto f, class D, class A>
+void unary(Warp& w, const Instruction& in) {
+    D* const d = w.at<D>(in.at[0]);
+    const A* const a = w.at<A>(in.at[1]);
+    for_lanes(
+        w, [=](int i) __attribute__((always_inline)) { d[i] = f(a[i]); });
+}
+template <auto f, class D, class A, class B>
+void binary(Warp& w, const Instruction& in) {
+    D* const d = w.at<D>(in.at[0]);
+    const A* const a = w.at<A>(in.at[1]);
+    const B* const b = w.at<B>(in.at[2]);
+    for_lanes(
+        w, [=](int i) __attribute__((always_inline)) { d[i] = f(a[i], b[i]); });
+}
+template <auto f, class D, class A, class B, class C>
+void ternary(Warp& w, const Instruction& in) {
+    D* const d = w.at<D>(in.at[0]);
+    const A* const a = w.at<A>(in.at[1]);
+    const B* const b = w.at<B>(in.at[2]);
+    const C* const c = w.at<C>(in.at[3]);
+    for_lanes(
+        w, [=](int i) __attribute__((always_inline)) { d[i] = f(a[i], b[i], c[i]); });
+}
+template <auto f, class D, class A>
+void add(Table& table, const char* name, Type type = type_of<A>) {
+    table.add(name, type, &unary<f, D, A>, {type_of<D>, type_of<A>});
+}
+template <auto f, class D, class A, class B>
+void add(Table& table, const char* name, Type type = type_of<A>) {
+    table.add(name, type, &binary<f, D, A, B>, {type_of<D>, type_of<A>, type_of<B>});
+}
+template <auto f, class D, class A, class B, class C>
+void add(Table& table, const char* name, Type type = type_of<A>) {
+    table.add(name, type, &ternary<f, D, A, B, C>,
+              {type_of<D>, type_of<A>, type_of<B>, type_of<C>});
+}
+
+template <class T>
+constexpr bool is_half = false;
+template <>
+constexpr bool is_half<half> = true;
+template <>
+constexpr bool is_half<bhalf> = true;
+template <class T>
+constexpr bool is_floating = is_half<T>;
+template <>
+constexpr bool is_floating<float> = true;
+template <>
+constexpr bool is_floating<double> = true;
+
+inline float flushed(float x) {
+    return __builtin_fabsf(x) < std::numeric_limits<float>::min() ? __builtin_copysignf(0.0f, x)
+                                                                  : x;
+}
+}  // namespace
+
+void fill_integers(Table& table);
+void fill_floats(Table& table);
+void fill_comparisons(Table& table);
+void fill_conversions(Table& table);
+void fill_memory(Table& table);
+
+}  // namespace catena_machine::MACHINE_ISA

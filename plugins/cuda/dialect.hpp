@@ -9,9 +9,7 @@ namespace catena_cuda {
 
 inline constexpr char dialect_head[] = R"dialect(
 #define CATENA_FN __device__ __forceinline__
-#if defined(__CUDACC_RTC__)
 #define CATENA_OWN_FLOAT16
-#endif
 
 #define CATENA_EXACT(NAME) \
     CATENA_FN float NAME(float x) { return ::NAME##f(x); } \
@@ -26,7 +24,6 @@ namespace catena_kernel {
 )dialect";
 
 inline constexpr char dialect_body[] = R"dialect(
-#if defined(CATENA_OWN_FLOAT16)
 CATENA_FN float load(const float16& h) {
     float x;
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h.bits));
@@ -35,7 +32,6 @@ CATENA_FN float load(const float16& h) {
 CATENA_FN void store(float16& h, float x) {
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(x));
 }
-#endif
 
 CATENA_FN float rsqrt(float x) { return ::rsqrtf(x); }
 CATENA_FN float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
@@ -149,12 +145,22 @@ template <class V>
 struct alignas(16) slots {
     unsigned char bytes[256 * sizeof(V)];
 };
+// Returns the value of the thread of the warp whose index differs in the bits `apart`.
+template <class V>
+CATENA_FN V exchanged(const V& own, int apart) {
+    unsigned words[(sizeof(V) + 3) / 4] = {};
+    memcpy(words, &own, sizeof(V));
+#pragma unroll
+    for (unsigned& word : words) word = __shfl_xor_sync(0xffffffffu, word, apart);
+    V other;
+    memcpy(&other, words, sizeof(V));
+    return other;
+}
 template <class Op, class V, class Args>
 CATENA_FN void reduce(const Args& a) {
     static_assert(sizeof(V) <= 64, "the type of a reduction has at most 64 bytes");
     const int thread = threadIdx.y * blockDim.x + threadIdx.x;
     __shared__ slots<V> buffer;
-    V* const mine = (V*)buffer.bytes + thread;
     const int member = Op::along ? threadIdx.x : threadIdx.y;
     const int team = Op::along ? blockDim.x : blockDim.y;
     const int step = Op::along ? 1 : blockDim.x;  // from a member's slot to the next one's
@@ -192,16 +198,24 @@ CATENA_FN void reduce(const Args& a) {
                 first_value = false;
             }
         }
-        if (team > 1) {
-            *mine = acc;
+        // Joins the values of the members below `filled`: of a warp by shuffles, of warps in order.
+        const int span = team * step;  // threads of a team
+        for (int apart = step; apart < 32 && apart < span; apart *= 2) {
+            const V other = exchanged(acc, apart);
+            const bool upper = (thread & apart) != 0;
+            const int width = apart / step, base = member & ~(2 * width - 1);
+            if (base + width < filled) acc = upper ? Op::join(other, acc) : Op::join(acc, other);
+            else if (upper) acc = other;
+        }
+        if (team > 1 && span > 32) {
+            V* const shared = (V*)buffer.bytes;
             __syncthreads();
-            for (int width = team / 2; width > 0; width /= 2) {
-                if (member < width && member + width < filled)
-                    *mine = Op::join(*mine, mine[width * step]);
-                __syncthreads();
-            }
-            acc = *mine;
+            shared[thread] = acc;
             __syncthreads();
+            const int apart = step < 32 ? 32 : step, group = thread - member * step;
+            acc = shared[group];
+            for (int at = apart; at < span && at / step < filled; at += apart)
+                acc = Op::join(acc, shared[group + at]);
         }
         if (!there || member != 0) continue;
         if (a.phase == 1) ((V*)a.partial)[item] = acc;

@@ -1,6 +1,6 @@
 # Functions for CUDA tests. Each test is written once and added twice: with the label "cuda" it runs the
 # emulated modules (tests/cuda/emulator) on any machine; with the label "gpu" it runs the genuine modules
-# on a GPU, through tools/gpu-tests or ctest -L gpu. The second needs a CUDA toolkit.
+# on a GPU, through tools/gpu-tests or ctest -L gpu. Both need a CUDA toolkit.
 get_property(cuda_modules GLOBAL PROPERTY CATENA_CUDA_MODULES)
 list(TRANSFORM cuda_modules PREPEND emulated- OUTPUT_VARIABLE emulated_targets)
 list(APPEND emulated_targets emulated-libraries)
@@ -16,29 +16,37 @@ endforeach()
 
 # catena_add_cuda_program(NAME [SOURCES file...] [EMULATED file...] [LIBS target...] [INCLUDES folder...])
 #
-# Adds a doctest program that calls the CUDA runtime, as two targets: cuda-NAME uses the emulator's
-# runtime, and gpu-NAME uses NVIDIA's. The files after EMULATED are only in cuda-NAME. The macro
-# CATENA_EMULATED is 1 in cuda-NAME and 0 in gpu-NAME.
+# Adds a doctest program that calls the CUDA runtime. It is compiled once and linked twice: cuda-NAME has
+# the emulator's runtime, and gpu-NAME has NVIDIA's. The files after EMULATED are only in cuda-NAME. Sources
+# that include emulator/control.h ask `emulated`.
 function(catena_add_cuda_program name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;EMULATED;LIBS;INCLUDES")
-    catena_emulated_sources(sources "${CMAKE_CURRENT_SOURCE_DIR}" ${arg_SOURCES} ${arg_EMULATED})
-    _catena_cuda_program(cuda-${name} 1 "${sources}" ${arg_LIBS} catena-cuda-emulator)
-    add_dependencies(cuda-${name} ${emulated_targets} ${plugin_targets})
-    if(CATENA_HAS_CUDA AND arg_SOURCES)
-        _catena_cuda_program(gpu-${name} 0 "${arg_SOURCES}" ${arg_LIBS} CUDA::cudart_static)
-        set_target_properties(gpu-${name} PROPERTIES CUDA_ARCHITECTURES 80-virtual)  # compiles fast
-        target_compile_options(gpu-${name} PRIVATE
+    set(objects "")
+    if(arg_SOURCES)
+        add_library(${name}-objects OBJECT ${arg_SOURCES})
+        _catena_cuda_sources(${name}-objects)
+        set_target_properties(${name}-objects PROPERTIES CUDA_ARCHITECTURES 80-virtual)  # compiles fast
+        target_compile_options(${name}-objects PRIVATE
             "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>")
+        set(objects "$<TARGET_OBJECTS:${name}-objects>")
+        _catena_cuda_program(gpu-${name} "${objects}" CUDA::cudart_static)
         add_dependencies(gpu-${name} ${plugin_targets})
     endif()
+    _catena_cuda_program(cuda-${name} "${objects};${arg_EMULATED}" catena-cuda-emulator)
+    add_dependencies(cuda-${name} ${emulated_targets} ${plugin_targets})
 endfunction()
-# Uses the caller's arg_ variables.
-function(_catena_cuda_program target emulated sources)
+# These functions use the caller's arg_ variables.
+function(_catena_cuda_sources target)
+    target_link_libraries(${target} PRIVATE ${arg_LIBS} catena-test-main)
+    target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}" ${arg_INCLUDES}
+        "${PROJECT_SOURCE_DIR}/tests/cuda/emulator/include")
+    target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+endfunction()
+function(_catena_cuda_program target sources runtime)
     add_executable(${target} ${sources})
-    target_link_libraries(${target} PRIVATE ${ARGN} catena-test-main Threads::Threads ${CMAKE_DL_LIBS})
-    target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}" ${arg_INCLUDES})
-    target_compile_definitions(${target} PRIVATE CATENA_CUDA=1 CATENA_EMULATED=${emulated})
-    set_target_properties(${target} PROPERTIES
+    _catena_cuda_sources(${target})
+    target_link_libraries(${target} PRIVATE ${runtime} Threads::Threads ${CMAKE_DL_LIBS})
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY None
         INSTALL_RPATH "$ORIGIN/../../lib" RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
 endfunction()
 
@@ -72,7 +80,7 @@ function(catena_add_cuda_test name)
             _catena_emulated_test(cuda-${name}-one DEVICES=1 STAGING=1)
         endif()
     endif()
-    if(CATENA_HAS_CUDA AND NOT arg_ON_GPU STREQUAL NEVER)
+    if(NOT arg_ON_GPU STREQUAL NEVER)
         _catena_cuda_test(gpu-${name} gpu "${genuine_plugins}" COMMAND ${arg_ON_GPU})
         set_tests_properties(gpu-${name} PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON)
     endif()

@@ -15,7 +15,11 @@ if(NOT CATENA_CUDA STREQUAL "OFF")
             # sm_90 is compiled from the same PTX: kernels need no more, and nvcc is a fifth faster.
             set(CMAKE_CUDA_ARCHITECTURES 80-virtual)
             set(CATENA_CUDA_EXPECTED ptx_80)
-            if(CATENA_CUDA_MACHINE_CODE)
+            if(NOT CATENA_CUDA_MACHINE_CODE)
+                # Lines of the source, for profilers and for the emulator's reports. Not in packages,
+                # because they contain paths of the machine that built them.
+                add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>")
+            else()
                 set(CMAKE_CUDA_ARCHITECTURES 80)
                 set(CATENA_CUDA_EXPECTED sm_80 sm_90 ptx_80)
                 set(is_module "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>")

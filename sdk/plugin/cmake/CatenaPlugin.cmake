@@ -51,14 +51,10 @@ function(_catena_function_sources variable)
     set(${variable} "${sources}" PARENT_SCOPE)
 endfunction()
 
-# Records what is needed to build the module in the global properties CATENA_CUDA_MODULES (targets) and
-# CATENA_CUDA_MODULE_<target>_SOURCES, _FOLDER and _LIBS. Builds it only if CUDA is enabled.
+# Builds the module if CUDA is enabled, and adds it to the global property CATENA_CUDA_MODULES.
 function(_catena_cuda_module target output sources)
-    set_property(GLOBAL APPEND PROPERTY CATENA_CUDA_MODULES ${target})
-    set_property(GLOBAL PROPERTY CATENA_CUDA_MODULE_${target}_SOURCES ${sources})
-    set_property(GLOBAL PROPERTY CATENA_CUDA_MODULE_${target}_FOLDER "${CMAKE_CURRENT_SOURCE_DIR}")
-    set_property(GLOBAL PROPERTY CATENA_CUDA_MODULE_${target}_LIBS ${arg_LIBS})
     if(CMAKE_CUDA_COMPILER)
+        set_property(GLOBAL APPEND PROPERTY CATENA_CUDA_MODULES ${target})
         _catena_plugin_module(${target} ${output} "${sources}")
         target_compile_options(${target} PRIVATE
             "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-fno-gnu-unique>")

@@ -1,5 +1,6 @@
 // Loads the module named by CUDA_PLUGIN like a host, with a minimal host table. The tests call the
-// same runtime as the module: the emulator's, or NVIDIA's, whose streams are those of the driver.
+// same runtime as the module: NVIDIA's, whose streams are those of the driver, or the emulator's, which
+// counts memory to the byte and detects each wrong call.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,11 +24,9 @@
 #include "catena/abi/ext/draft/ipc.h"
 #include "catena/abi/ext/draft/memory.h"
 #include "catena/abi/ext/draft/vendor.h"
+#include "emulator/control.h"
 
 namespace cuda_test {
-
-// Whether the runtime is the emulator, which counts memory to the byte and detects each wrong call.
-constexpr bool emulated = CATENA_EMULATED != 0;
 
 inline thread_local std::string failure;  // message of the thread's last failure
 
@@ -93,6 +92,16 @@ inline Plugin& plugin() {
 inline const catena_backend& backend() { return *plugin().backend; }
 inline const catena_memory& memory() {
     return plugin().extension<catena_memory>(CATENA_MEMORY_DRAFT_1);
+}
+
+// Whether the library is available. A machine may lack cuDNN or, for the emulator, its headers.
+inline bool is_here(const char* library) {
+    void* dl = nullptr;
+    int64_t version = 0;
+    const auto& vendor = plugin().extension<catena_vendor>(CATENA_VENDOR_DRAFT_1);
+    if (vendor.open(ctx, library, &dl, &version) != CATENA_E_UNSUPPORTED) return true;
+    MESSAGE("skipped: ", failure);
+    return false;
 }
 
 inline int device_count() {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-using namespace catena;
+#include "emulator/control.h"  // the emulator counts memory to the byte
 
-constexpr bool emulated = CATENA_EMULATED != 0;  // the emulator counts memory to the byte
+using namespace catena;
 
 inline int gpus() {
     int n = 0;

@@ -7,6 +7,8 @@
 namespace catena_machine {
 namespace {
 
+static_assert(sizeof(Touched) == touched_bytes);
+
 // Whether all n states, 1, 2, 4, 8 or 16, are this one.
 bool all_are(const Byte* states, std::size_t n, Byte state) {
     const std::uint64_t wanted = 0x0101010101010101 * static_cast<std::uint64_t>(state);
@@ -35,10 +37,12 @@ std::uint8_t distance(std::uint32_t a, std::uint32_t b, std::uint32_t threads) {
 }
 
 // Whether nothing orders the noted access before that of `me`.
-bool concurrent(const Touch& t, const Touch& me, const Launch& launch, std::uint32_t threads) {
+// launch: nullptr for shared memory, in which other blocks have left what is not theirs any more.
+bool concurrent(const Touch& t, const Touch& me, const Launch* launch, std::uint32_t threads) {
     if (t.launch == 0) return false;
     if (t.launch != me.launch)
-        return launch.after != nullptr && !launch.after(launch.user, t.launch);
+        return launch != nullptr && launch->after != nullptr &&
+               !launch->after(launch->user, t.launch);
     const auto apart = std::max<std::uint32_t>(t.spread, distance(t.thread, me.thread, threads));
     if (apart == one_thread) return false;
     if (apart == several_blocks) return true;
@@ -55,11 +59,11 @@ std::string text_of(const Touch& t, const Code* code, std::uint32_t threads) {
 }
 
 // own: the kernel that accesses now; nullptr: a copy or fill.
-std::string other_access(const Touch& t, const Touch& me, const Launch& launch, const Code* own,
+std::string other_access(const Touch& t, const Touch& me, const Launch* launch, const Code* own,
                          std::uint32_t threads, const char* did) {
     const bool same = t.launch == me.launch;
     const Kernel* const other =
-        same || launch.kernel_of == nullptr ? nullptr : launch.kernel_of(launch.user, t.launch);
+        same || launch->kernel_of == nullptr ? nullptr : launch->kernel_of(launch->user, t.launch);
     return std::string("race: ") + did + " by " +
            text_of(t,
                    same               ? own
@@ -73,7 +77,7 @@ std::string other_access(const Touch& t, const Touch& me, const Launch& launch, 
 // Notes an access of a word. Returns why it is a race, else "". `same`: a write that changes nothing,
 // which several threads may do.
 [[gnu::no_sanitize("thread")]] std::string note(Touched& word, Touch me, bool write, bool same,
-                                                const Launch& launch, const Code* own,
+                                                const Launch* launch, const Code* own,
                                                 std::uint32_t threads) {
     const auto clash = [&](const Touch& t) {
         return (t.bytes & me.bytes) != 0 && !(t.atomic != 0 && me.atomic != 0) && !same &&
@@ -204,8 +208,8 @@ static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t addr
         me.pc = static_cast<std::uint32_t>(w.pc) & 0xffffff;
         for (std::size_t word = 0; word < (n + 3) / 4; ++word) {
             me.bytes = (n >= 4 ? 0xf : ((1u << n) - 1) << (at & 3)) & 0xf;
-            if (const std::string why =
-                    note(f.touched[word], me, write, same, *b.launch, b.code, b.threads);
+            if (const std::string why = note(f.touched[word], me, write, same,
+                                             shared ? nullptr : b.launch, b.code, b.threads);
                 !why.empty())
                 refuse(launch_failure, why);
         }
@@ -228,7 +232,7 @@ std::string touch(const Region& region, std::uintptr_t begin, std::size_t bytes,
     me.launch = by.number;
     for (std::size_t at = begin - region.begin, end = at + bytes; at < end; at = (at / 4 + 1) * 4) {
         me.bytes = (0xfu << (at & 3) & (end / 4 == at / 4 ? (1u << (end & 3)) - 1 : 0xfu)) & 0xf;
-        std::string why = note(region.touched[at / 4], me, write, false, by, nullptr, 1);
+        std::string why = note(region.touched[at / 4], me, write, false, &by, nullptr, 1);
         if (!why.empty()) return why;
     }
     return {};

@@ -115,12 +115,15 @@ enum class Special : std::uint8_t {
     lanemask_gt
 };
 
+// A line of a source file; file 0: unknown.
+struct Source {
+    std::uint32_t file = 0, line = 0;
+};
 // Where an instruction comes from.
 struct Origin {
     std::string_view text;
-    std::uint32_t line = 0;         // of the PTX
-    std::uint32_t file = 0;         // 0: unknown
-    std::uint32_t source_line = 0;  // of the file
+    std::uint32_t line = 0;  // of the PTX
+    Source source, caller;   // caller: of the function, if it was inlined
 };
 
 struct Code {

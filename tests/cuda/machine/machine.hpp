@@ -37,6 +37,7 @@ public:
     // Kernels are translated when they are first asked for. Returns nullptr if there is none.
     const Kernel* find(std::string_view name) const;
     std::vector<std::string> names() const;
+    const std::string& text() const;
 
     struct Parsed;
 
@@ -47,7 +48,8 @@ private:
 // The states of a byte of memory, one after the other in the life of an allocation.
 enum class Byte : unsigned char { free = 0, unwritten = 1, written = 2 };
 
-struct Touched;  // who accessed a word of memory last, see checks.hpp
+struct Touched;                            // who accessed a word of memory last; zeros: nobody
+constexpr std::size_t touched_bytes = 32;  // of one
 
 // Addresses that a kernel may access.
 struct Region {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <stdexcept>
 
@@ -222,7 +223,10 @@ void read_module(Module::Parsed& module) {
             const std::string_view rest = reader.rest_of_line();
             if (module.files->size() <= index) module.files->resize(index + 1);
             const std::size_t begin = rest.find('"') + 1;
-            (*module.files)[index] = rest.substr(begin, rest.find('"', begin) - begin);
+            (*module.files)[index] =
+                std::filesystem::path(rest.substr(begin, rest.find('"', begin) - begin))
+                    .lexically_normal()
+                    .string();
             continue;
         }
         if (word == ".section") {
@@ -308,6 +312,8 @@ const Kernel* Module::find(std::string_view name) const {
     }
     return kernel.get();
 }
+
+const std::string& Module::text() const { return parsed_->text; }
 
 std::vector<std::string> Module::names() const {
     std::vector<std::string> names;

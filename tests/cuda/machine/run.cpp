@@ -76,6 +76,7 @@ std::uint32_t Runner::holding(const Instruction& in) const {
     for (int i = 0; i < 4; ++i) {  // gathers the lowest bits of 8 bytes
         std::uint64_t eight;
         std::memcpy(&eight, p + i * 8, 8);
+        eight &= 0x0101010101010101;
         lanes |= static_cast<std::uint32_t>((eight * 0x0102040810204080) >> 56) << i * 8;
     }
     return in.negated ? ~lanes : lanes;
@@ -356,9 +357,13 @@ std::string describe(const Code& code, std::uint32_t pc) {
     std::string text;
     for (const char c : o.text)
         if (c > ' ' || (!text.empty() && text.back() != ' ')) text += c > ' ' ? c : ' ';
-    std::string place = "line " + std::to_string(o.line) + " of the PTX";
-    if (o.file < code.files->size() && !(*code.files)[o.file].empty())
-        place = (*code.files)[o.file] + ":" + std::to_string(o.source_line) + ", " + place;
+    const auto name = [&](Source at) {
+        const bool known = at.file < code.files->size() && !(*code.files)[at.file].empty();
+        return known ? (*code.files)[at.file] + ":" + std::to_string(at.line) + ", " : "";
+    };
+    std::string place = name(o.source);
+    if (o.caller.file != 0) place += "called at " + name(o.caller);
+    place += "line " + std::to_string(o.line) + " of the PTX";
     return "kernel " + demangled(code.name) + ", '" + text + "' (" + place + ")";
 }
 

@@ -97,7 +97,7 @@ private:
         in.predicate = predicate_;
         in.negated = negated_;
         code_->instructions.push_back(in);
-        code_->origins.push_back({text_, line_, file_, source_line_});
+        code_->origins.push_back({text_, line_, source_, caller_});
     }
     Slot new_slot(std::size_t bytes, std::size_t n = 1) {
         const Slot slot = static_cast<Slot>(code_->register_bytes * 2);
@@ -139,7 +139,8 @@ private:
     int depth_ = 0;
     // Of the statement that is being translated.
     std::string_view text_;
-    std::uint32_t line_ = 0, file_ = 0, source_line_ = 0;
+    std::uint32_t line_ = 0;
+    Source source_, caller_;
     Slot predicate_ = no_slot;
     bool negated_ = false;
 };
@@ -296,13 +297,12 @@ void Translator::body(Frame& frame, const Declared& function) {
 
 void Translator::directive(std::string_view word, Reader& reader) {
     if (word == ".loc") {
-        const auto numbers = split_name(reader.rest_of_line());
-        std::uint32_t file = 0, line = 0;
-        if (std::sscanf(std::string(numbers.empty() ? "" : numbers[0]).c_str(), "%u %u", &file,
-                        &line) == 2) {
-            file_ = file;
-            source_line_ = line;
-        }
+        // file line column, and for an inlined function the place of its call.
+        const std::string text(reader.rest_of_line());
+        source_ = caller_ = {};
+        std::sscanf(text.c_str(), "%u %u", &source_.file, &source_.line);
+        if (const std::size_t at = text.find("inlined_at"); at != std::string::npos)
+            std::sscanf(text.c_str() + at + 10, "%u %u", &caller_.file, &caller_.line);
         return;
     }
     const std::string_view text = reader.until(';');

@@ -1,4 +1,4 @@
-// The declarations of nccl.h that catena uses. Tests compile this with NVIDIA's header and the emulator's.
+// The declarations of nccl.h that catena uses. Other versions of the header must have them.
 #pragma once
 
 #include <nccl.h>

@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "emulator/control.h"
+
 namespace nccl_test {
 
 namespace plugin = catena::plugin;
@@ -58,7 +60,7 @@ inline int device_count() {
     return n;
 }
 // The emulator's NCCL allows ranks that share a device; NVIDIA's does not.
-inline int most_ranks() { return CATENA_EMULATED != 0 ? 3 : device_count(); }
+inline int most_ranks() { return emulated ? 3 : device_count(); }
 
 // A name for a group.
 inline std::string new_address() {
@@ -74,7 +76,7 @@ using Values = std::vector<double>;
 class Rank {
 public:
     Rank(int rank, int size, const std::string& address, double timeout = 600)
-        : device(CATENA_EMULATED != 0 ? rank % device_count() : rank) {
+        : device(emulated ? rank % device_count() : rank) {
         CHECK(cudaSetDevice(device) == cudaSuccess);
         CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
         const catena_comm_options options = {sizeof options,  rank,   size, device,
@@ -189,7 +191,7 @@ inline void with_ranks(int n, const std::function<void(Rank&)>& body, double tim
     const std::string address = new_address();
     in_threads(n, [&](int r) {
         Rank rank(r, n, address, timeout);
-        if (CATENA_EMULATED == 0 && rank.status == CATENA_E_UNSUPPORTED) {
+        if (!emulated && rank.status == CATENA_E_UNSUPPORTED) {
             std::printf("skipped: %s\n", rank.text.c_str());  // no NCCL here
             return;
         }

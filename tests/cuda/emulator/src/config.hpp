@@ -17,6 +17,7 @@ struct Config {
     bool peers;        // CATENA_EMULATOR_PEERS: devices can access each other's memory, 1
     bool shares;       // CATENA_EMULATOR_SHARES: processes can share memory and events, 1
     bool guarded;      // CATENA_EMULATOR_GUARD: the host cannot access memory of idle devices, 1
+    bool races;        // CATENA_EMULATOR_RACES: accesses that nothing orders are faults, 1
     int driver_error;  // CATENA_EMULATOR_ERROR: returned by every call, as without a driver
 };
 

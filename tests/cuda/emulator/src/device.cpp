@@ -10,22 +10,14 @@
 
 #include "config.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(data, bytes) (static_cast<void>(data), static_cast<void>(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(data, bytes) (static_cast<void>(data), static_cast<void>(bytes))
-#endif
-
 namespace catena_emulator {
 namespace {
 
-constexpr std::size_t unit = 512;  // alignment of blocks and smallest gap
-constexpr unsigned char gap_byte = 0xa5;
+using catena_machine::Byte;
+
+constexpr std::size_t unit = 512;                         // alignment of blocks and smallest gap
 constexpr unsigned char fresh_byte = 0xff;                // NaN in every floating type, and -1
 constexpr std::size_t fresh_most = std::size_t{1} << 20;  // maximum bytes that are filled per block
-constexpr std::uintptr_t lowest_host = 0x500000000000;    // programs, libraries, heaps and stacks
-constexpr std::uintptr_t highest_host = 0x7fffffffffff;
 
 long number(const char* name, long otherwise) {
     const char* text = std::getenv(name);
@@ -69,6 +61,7 @@ const Config& config() {
         .peers = number("CATENA_EMULATOR_PEERS", 1) != 0,
         .shares = number("CATENA_EMULATOR_SHARES", 1) != 0,
         .guarded = number("CATENA_EMULATOR_GUARD", 1) != 0,
+        .races = number("CATENA_EMULATOR_RACES", 1) != 0,
         .driver_error = static_cast<int>(number("CATENA_EMULATOR_ERROR", 0)),
     };
     return c;
@@ -79,6 +72,11 @@ std::mutex& api() {
     return *m;
 }
 
+// Bytes that hold who accessed so many bytes of memory.
+static std::size_t touched_room(std::size_t bytes) {
+    return bytes / 4 * catena_machine::touched_bytes;
+}
+
 void Heap::map() {
     size_ = config().memory + (std::size_t{64} << 20);  // for the gaps between blocks
     file_ = memfd_create("catena-emulated-device", MFD_CLOEXEC);
@@ -86,7 +84,15 @@ void Heap::map() {
     const bool closed = config().guarded && accesses == 0;
     void* base = mmap(nullptr, size_, closed ? PROT_NONE : PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_NORESERVE, file_, 0);
-    if (base == MAP_FAILED) return;
+    void* states = mmap(nullptr, size_, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED || states == MAP_FAILED) return;
+    states_ = static_cast<Byte*>(states);  // all are free
+    if (config().races) {
+        void* const touched = mmap(nullptr, touched_room(size_), PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (touched != MAP_FAILED) touched_ = static_cast<catena_machine::Touched*>(touched);
+    }
     base_ = reinterpret_cast<std::uintptr_t>(base);
     next_ = base_;
 }
@@ -111,11 +117,9 @@ void* Heap::allocate(std::size_t bytes) {
                 blocks_[at] = bytes;
                 next_ = at + room;
                 used_ += bytes;
+                std::fill_n(states(at), bytes, Byte::unwritten);
                 const Access access;
-                ASAN_UNPOISON_MEMORY_REGION(as_pointer(at), room);
                 std::memset(as_pointer(at), fresh_byte, std::min(bytes, fresh_most));
-                std::memset(as_pointer(at + bytes), gap_byte, room - bytes);
-                ASAN_POISON_MEMORY_REGION(as_pointer(at + bytes), room - bytes);
                 return as_pointer(at);
             }
             at = next->first + (next->second + unit - 1) / unit * unit + unit;
@@ -124,26 +128,25 @@ void* Heap::allocate(std::size_t bytes) {
     return nullptr;
 }
 
-std::string Heap::release(void* data) {
-    const auto at = reinterpret_cast<std::uintptr_t>(data);
-    const auto block = blocks_.find(at);
-    const std::size_t bytes = block->second;
-    const std::size_t room = (bytes + unit - 1) / unit * unit + unit;
-    std::string wrong;
+// Forgets who accessed a block. Its start is aligned, and no other block is behind its end on a page.
+void Heap::forget(std::uintptr_t begin, std::size_t bytes) {
+    constexpr std::size_t page = 4096;
+    char* const from = reinterpret_cast<char*>(touched_) + touched_room(offset(begin));
+    const std::size_t size = touched_room((bytes + unit - 1) / unit * unit);
+    static_assert(unit / 4 * catena_machine::touched_bytes % page == 0);
+    madvise(from, size, MADV_DONTNEED);  // gives zeros
+}
+
+void Heap::release(void* data) {
+    const auto block = blocks_.find(reinterpret_cast<std::uintptr_t>(data));
     {
         const Access access;
-        ASAN_UNPOISON_MEMORY_REGION(as_pointer(at + bytes), room - bytes);
-        const auto* gap = reinterpret_cast<const unsigned char*>(at + bytes);
-        for (std::size_t i = 0; i < room - bytes && wrong.empty(); ++i)
-            if (gap[i] != gap_byte)
-                wrong = "memory behind a block of " + std::to_string(bytes) +
-                        " bytes was written, at its byte " + std::to_string(bytes + i);
-        std::memset(data, fresh_byte, std::min(bytes, fresh_most));
-        ASAN_POISON_MEMORY_REGION(data, room);
+        std::memset(data, fresh_byte, std::min(block->second, fresh_most));
     }
-    used_ -= bytes;
+    std::fill_n(states(block->first), block->second, Byte::free);
+    if (touched_ != nullptr) forget(block->first, block->second);
+    used_ -= block->second;
     blocks_.erase(block);
-    return wrong;
 }
 
 bool Heap::holds(std::uintptr_t address) const {
@@ -197,18 +200,34 @@ Place place_of(const void* data, std::size_t bytes) {
     return {data == nullptr ? Place::Kind::invalid : Place::Kind::pageable, 0};
 }
 
-std::string wrong_address(std::uint64_t word, const Device& device) {
-    if (word < lowest_host || word > highest_host) return {};
+Byte* states_of(const void* data) {
+    const auto at = reinterpret_cast<std::uintptr_t>(data);
+    for (const auto& device : devices())
+        if (device->heap.holds(at)) return device->heap.states(at);
+    return nullptr;
+}
+
+std::vector<catena_machine::Region> regions_of(const Device& device) {
+    std::vector<catena_machine::Region> all = {device.heap.region()};
+    for (const int peer : device.peers)
+        all.push_back(devices()[static_cast<std::size_t>(peer)]->heap.region());
+    for (const auto& [begin, bytes] : pinned().blocks) all.push_back({begin, begin + bytes});
+    for (const auto& [begin, block] : imported()) all.push_back({begin, begin + block.bytes});
+    return all;
+}
+
+std::string wrong_address(std::uintptr_t address, const Device& device) {
     for (const auto& other : devices()) {
-        if (!other->heap.holds(word)) continue;
-        if (other->heap.find(word) == nullptr)
+        if (!other->heap.holds(address)) continue;
+        const auto* block = other->heap.find(address);
+        if (block == nullptr || address == block->first + block->second)
             return "device memory that is nobody's: freed, or beyond a block";
-        if (other.get() == &device || device.peers.count(other->ordinal) != 0) return {};
+        if (other.get() == &device || device.peers.contains(other->ordinal)) return {};
         return "memory of device " + std::to_string(other->ordinal) + ", which device " +
                std::to_string(device.ordinal) + " has no access to";
     }
-    const Place place = place_of(as_pointer(word), 0);
-    if (place.kind != Place::Kind::pageable || !is_mapped(word)) return {};
+    const Place place = place_of(as_pointer(address), 1);
+    if (place.kind != Place::Kind::pageable || !is_mapped(address)) return {};
     return "memory of the host";
 }
 

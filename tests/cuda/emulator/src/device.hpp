@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/types.hpp"
+#include "../../machine/machine.hpp"
+#include "api.hpp"
 
 namespace catena_emulator {
 
@@ -25,12 +26,11 @@ struct Block {
 };
 
 // The memory of one device: a memfd, so that processes can share it, mapped into an address range
-// of its own. No code may access the gaps between blocks.
+// of its own. Each byte has a state; those between blocks are free.
 class Heap {
 public:
     void* allocate(std::size_t bytes);  // nullptr: not enough is left
-    // data: the start of a block. Returns "", or an error if the gap behind the block was written.
-    std::string release(void* data);
+    void release(void* data);           // data: the start of a block
 
     bool holds(std::uintptr_t address) const;
     // Returns the block that contains address or ends there; nullptr if there is none.
@@ -38,16 +38,21 @@ public:
     std::size_t used() const { return used_; }
     int file() const { return file_; }
     std::size_t offset(std::uintptr_t address) const { return address - base_; }
+    catena_machine::Byte* states(std::uintptr_t address) const { return states_ + offset(address); }
+    catena_machine::Region region() const { return {base_, base_ + size_, states_, touched_}; }
     void protect(bool closed) const;
 
 private:
     void map();
+    void forget(std::uintptr_t begin, std::size_t bytes);
 
     int file_ = -1;
     std::uintptr_t base_ = 0;
     std::size_t size_ = 0;
     std::size_t used_ = 0;
     std::uintptr_t next_ = 0;
+    catena_machine::Byte* states_ = nullptr;
+    catena_machine::Touched* touched_ = nullptr;  // who accessed each 4 bytes
     std::map<std::uintptr_t, std::size_t> blocks_;
 };
 
@@ -55,6 +60,7 @@ struct Device {
     int ordinal = 0;
     Heap heap;
     cudaError_t fault = cudaSuccess;  // sticky; accessed atomically
+    std::mutex running;               // held by the kernel that runs: one after another
     std::set<int> peers;              // devices whose memory this one may access
     std::shared_ptr<Stream> legacy;   // stream 0
     std::set<std::shared_ptr<Stream>> streams;
@@ -73,8 +79,13 @@ struct Place {
 };
 Place place_of(const void* data, std::size_t bytes);
 
-// Returns why a kernel on device may not be given this word, if it is an address; otherwise empty.
-std::string wrong_address(std::uint64_t word, const Device& device);
+// The states of device memory that place_of() found; nullptr if it has none.
+catena_machine::Byte* states_of(const void* data);
+// The memory that code on the device may access, its own first.
+std::vector<catena_machine::Region> regions_of(const Device& device);
+// Returns what is at an address that code on the device may not access; empty if it may, or if nothing
+// is there.
+std::string wrong_address(std::uintptr_t address, const Device& device);
 
 // While an instance exists, the emulator itself can access memory of devices.
 class Access {
@@ -96,5 +107,6 @@ cudaError_t enter();
 cudaError_t enter_to_free();
 cudaError_t note(cudaError_t error);
 void fault(Device& device, cudaError_t error, const std::string& why);
+cudaError_t fault_of(const Device& device);
 
 }  // namespace catena_emulator

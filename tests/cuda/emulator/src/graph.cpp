@@ -1,6 +1,6 @@
 // Graphs. A capture records work in the order of its submission instead of running it; a launch
 // runs the work of all captured streams one after the other.
-#include "cuda_runtime.h"
+#include "api.hpp"
 #include "device.hpp"
 #include "stream.hpp"
 
@@ -79,7 +79,10 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
     const auto stream = find_stream(handle);
     if (stream == nullptr || exec == nullptr) return note(cudaErrorInvalidResourceHandle);
     submit(*stream, [nodes = exec->nodes] {
-        for (const Work& work : *nodes) work();
+        for (const Work& work : *nodes) {
+            next_node();
+            work();
+        }
     });
     return cudaSuccess;
 }

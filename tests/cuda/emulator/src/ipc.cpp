@@ -13,8 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "api.hpp"
 #include "config.hpp"
-#include "cuda_runtime.h"
 #include "device.hpp"
 #include "stream.hpp"
 

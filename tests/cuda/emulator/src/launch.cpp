@@ -1,15 +1,13 @@
 // Launches: rejects what a device would reject, then submits the grid to the stream.
 #include <cstring>
 #include <memory>
-#include <new>
-#include <span>
 #include <vector>
 
+#include "api.hpp"
+#include "code.hpp"
 #include "config.hpp"
-#include "cuda_runtime.h"
+#include "counts.hpp"
 #include "device.hpp"
-#include "grid.hpp"
-#include "library.hpp"
 #include "stream.hpp"
 
 using namespace catena_emulator;
@@ -25,75 +23,72 @@ bool is_possible(dim3 blocks, dim3 threads) {
            std::uint64_t{threads.x} * threads.y * threads.z <= 1024;
 }
 
-// Checks words of the arguments that look like addresses: a kernel that is given host memory would
-// fail on a device.
-std::string wrong_argument(std::span<const Argument> arguments, const Device& device) {
-    for (std::size_t i = 0; i < arguments.size(); ++i)
-        for (std::size_t at = 0; at + 8 <= arguments[i].bytes; at += 8) {
-            std::uint64_t word = 0;
-            std::memcpy(&word, static_cast<const char*>(arguments[i].data) + at, sizeof word);
-            if (std::string why = wrong_address(word, device); !why.empty())
-                return "argument " + std::to_string(i) + " of a kernel, its byte " +
-                       std::to_string(at) + ": " + why;
-        }
-    return {};
+std::vector<std::byte> packed(const catena_machine::Kernel& kernel, void* const* arguments) {
+    std::vector<std::byte> bytes(kernel.argument_bytes());
+    for (const catena_machine::Parameter& p : kernel.parameters())
+        std::memcpy(bytes.data() + p.offset, *arguments++, p.bytes);
+    return bytes;
 }
 
-// A kernel and copies of its arguments.
-struct Bound {
-    Bound(Call how, void (*what)(), std::span<const Argument> arguments) : call(how), kernel(what) {
-        for (const Argument& from : arguments) {
-            copies.emplace_back(new (std::align_val_t(argument_alignment)) std::byte[from.bytes]);
-            std::memcpy(copies.back().get(), from.data, from.bytes);
-            pointers.push_back(copies.back().get());
-        }
-    }
-    struct Free {
-        void operator()(std::byte* data) const {
-            operator delete[](data, std::align_val_t(argument_alignment));
-        }
-    };
-    Call call;
-    void (*kernel)();
-    std::vector<std::unique_ptr<std::byte, Free>> copies;
-    std::vector<void*> pointers;
-};
-
-}  // namespace
-
-namespace catena_emulator {
-
-cudaError_t launch(const cudaLaunchConfig_t& config, Call call, void (*kernel)(),
-                   const Argument* arguments, std::size_t n) {
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
-    if (!is_possible(config.gridDim, config.blockDim)) return note(cudaErrorInvalidConfiguration);
+std::string describe(const void* device, std::uintptr_t address) {
     const std::lock_guard lock(api());
-    if (config.dynamicSmemBytes > most_shared) return note(cudaErrorInvalidValue);
+    const std::string what = wrong_address(address, *static_cast<const Device*>(device));
+    return what.empty() ? "nothing is there" : what;
+}
+
+void run(Device& device, catena_machine::Launch launch) {
+    const std::lock_guard one_kernel(device.running);
+    if (fault_of(device) != cudaSuccess) return;
+    set_order(launch, launch.kernel);
+    launch.threads = config().threads;
+    launch.reversed = config().reversed;
+    launch.describe = describe;
+    launch.user = &device;
+    {
+        const std::lock_guard lock(api());
+        launch.regions = regions_of(device);
+    }
+    const Access access;
+    const catena_machine::Fault wrong = run_and_count(launch);
+    if (wrong.error != 0) fault(device, static_cast<cudaError_t>(wrong.error), wrong.text);
+}
+
+cudaError_t launch(const CUkern_st& from, const cudaLaunchConfig_t& config, void** args) {
+    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (from.code == nullptr) return note(cudaErrorInvalidDeviceFunction);
+    if (!is_possible(config.gridDim, config.blockDim)) return note(cudaErrorInvalidConfiguration);
+    if (config.numAttrs != 0) return note(cudaErrorNotSupported);
+    const catena_machine::Kernel* kernel = nullptr;
+    if (const cudaError_t error = from.code->find(from.name, &kernel); error != cudaSuccess)
+        return note(error);
+    const dim3 grid = config.gridDim, block = config.blockDim;
+    if (kernel->shared_bytes() + config.dynamicSmemBytes > most_shared ||
+        std::size_t{block.x} * block.y * block.z > kernel->maximum_threads())
+        return note(cudaErrorInvalidValue);
+    const std::lock_guard lock(api());
     const auto stream = find_stream(config.stream);
     if (stream == nullptr || stream->device->ordinal != current_ordinal())
         return note(cudaErrorInvalidResourceHandle);
-    Device& device = *stream->device;
-    std::string wrong = wrong_argument({arguments, n}, device);
-    const auto bound = std::make_shared<const Bound>(call, kernel, std::span(arguments, n));
-    Grid grid = {config.gridDim, config.blockDim, config.dynamicSmemBytes,
-                 [bound] { bound->call(bound->kernel, bound->pointers.data()); }};
-    submit(*stream, [&device, grid = std::move(grid), wrong = std::move(wrong)] {
-        if (__atomic_load_n(reinterpret_cast<const int*>(&device.fault), __ATOMIC_ACQUIRE) != 0)
-            return;
-        if (!wrong.empty()) return fault(device, cudaErrorIllegalAddress, wrong);
-        const Access access;
-        if (const std::string why = run_grid(grid); !why.empty())
-            fault(device, cudaErrorLaunchFailure, why);
+    catena_machine::Launch made = {};
+    made.kernel = kernel;
+    made.grid = {grid.x, grid.y, grid.z};
+    made.block = {block.x, block.y, block.z};
+    made.dynamic_shared_bytes = config.dynamicSmemBytes;
+    submit(*stream, [&device = *stream->device, made, code = from.code,
+                     arguments = packed(*kernel, args)]() mutable {
+        made.arguments = arguments.data();
+        run(device, made);
     });
     return cudaSuccess;
 }
 
-}  // namespace catena_emulator
+// The configuration of the <<<>>> that the thread evaluates.
+thread_local std::vector<cudaLaunchConfig_t> pushed;
+
+}  // namespace
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** args) {
-    const KernelEntry* entry = find_kernel(kernel);
-    if (entry == nullptr) return note(cudaErrorInvalidDeviceFunction);
-    return entry->launch(*config, args);
+    return launch(find_kernel(kernel), *config, args);
 }
 
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** args,
@@ -101,3 +96,30 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** a
     const cudaLaunchConfig_t config = {grid, block, shared_bytes, stream, nullptr, 0};
     return cudaLaunchKernelExC(&config, kernel, args);
 }
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared_bytes,
+                                     CUstream_st* stream) {
+    pushed.push_back({grid, block, shared_bytes, stream, nullptr, 0});
+    return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared_bytes,
+                                       void* stream) {
+    if (pushed.empty()) return note(cudaErrorInvalidConfiguration);
+    const cudaLaunchConfig_t config = pushed.back();
+    pushed.pop_back();
+    *grid = config.gridDim;
+    *block = config.blockDim;
+    *shared_bytes = config.dynamicSmemBytes;
+    *static_cast<cudaStream_t*>(stream) = config.stream;
+    return cudaSuccess;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args,
+                               std::size_t shared_bytes, cudaStream_t stream) {
+    return cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

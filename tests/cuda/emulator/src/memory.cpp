@@ -1,9 +1,11 @@
 // Memory of devices and pinned memory of the host, copies and fills.
+#include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
+#include "api.hpp"
 #include "config.hpp"
-#include "cuda_runtime.h"
 #include "device.hpp"
 #include "stream.hpp"
 
@@ -32,11 +34,9 @@ cudaError_t cudaFree(void* data) {
         if (!device->heap.holds(at)) continue;
         const auto* block = device->heap.find(at);
         if (block == nullptr || block->first != at) return note(cudaErrorInvalidValue);
-        const std::string wrong = device->heap.release(data);
+        device->heap.release(data);
         catena_emulator_live(-1);
-        if (wrong.empty()) return cudaSuccess;
-        fault(*device, cudaErrorIllegalAddress, wrong);
-        return note(cudaErrorIllegalAddress);
+        return cudaSuccess;
     }
     return note(cudaErrorInvalidValue);
 }
@@ -80,18 +80,19 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     void* plain = const_cast<void*>(data);
     switch (place.kind) {
         case Place::Kind::device:
-            *attributes = {cudaMemoryTypeDevice, place.device, plain, nullptr};
+            *attributes = {cudaMemoryTypeDevice, place.device, plain, nullptr, {}};
             break;
         case Place::Kind::pinned:
-            *attributes = {cudaMemoryTypeHost, current_ordinal(), plain, plain};
+            *attributes = {cudaMemoryTypeHost, current_ordinal(), plain, plain, {}};
             break;
-        default: *attributes = {cudaMemoryTypeUnregistered, -2, nullptr, plain};
+        default: *attributes = {cudaMemoryTypeUnregistered, -2, nullptr, plain, {}};
     }
     return cudaSuccess;
 }
 
 namespace {
 
+using catena_machine::Byte;
 using Kind = Place::Kind;
 
 bool fits(cudaMemcpyKind kind, Kind dst, Kind src) {
@@ -107,11 +108,30 @@ bool fits(cudaMemcpyKind kind, Kind dst, Kind src) {
     }
 }
 
-Work copying(void* dst, const void* src, std::size_t bytes) {
-    return [=] {
+bool is_freed(const Byte* states, std::size_t bytes) {
+    return states != nullptr && std::find(states, states + bytes, Byte::free) != states + bytes;
+}
+
+// Returns work that writes memory, as writer() does. States are copied with the memory
+// from src; without it, or if that has no states, all that is written has the state "written".
+template <class Writer>
+Work writing(Device& device, void* dst, const void* src, std::size_t bytes, Writer writer) {
+    return [=, &device, writer = std::move(writer), to = states_of(dst), from = states_of(src)] {
+        if (is_freed(to, bytes) || is_freed(from, bytes))
+            return fault(device, cudaErrorIllegalAddress, "a copy of memory that was freed");
+        std::string race = touch(dst, bytes, true);
+        if (race.empty() && src != nullptr) race = touch(src, bytes, false);
+        if (!race.empty())
+            return fault(device, cudaErrorLaunchFailure,
+                         "a copy or fill of " + std::to_string(bytes) + " bytes: " + race);
         const Access access;
-        std::memmove(dst, src, bytes);
+        writer();
+        if (to != nullptr && from != nullptr) std::memmove(to, from, bytes);
+        else if (to != nullptr) std::fill_n(to, bytes, Byte::written);
     };
+}
+Work copying(Device& device, void* dst, const void* src, std::size_t bytes) {
+    return writing(device, dst, src, bytes, [=] { std::memmove(dst, src, bytes); });
 }
 
 // Pageable memory is written, or read unless config().pageable, before this returns.
@@ -122,6 +142,7 @@ cudaError_t copy(void* dst, const void* src, std::size_t bytes, cudaMemcpyKind k
         return note(cudaErrorInvalidMemcpyDirection);
     if (bytes == 0) return cudaSuccess;
     std::shared_ptr<Stream> stream;
+    Clock clock;
     {
         std::unique_lock lock(api());
         const Place to = place_of(dst, bytes);
@@ -142,16 +163,19 @@ cudaError_t copy(void* dst, const void* src, std::size_t bytes, cudaMemcpyKind k
                 lock.lock();
             }
             const auto* bytes_of = static_cast<const unsigned char*>(src);
-            submit(*stream, [dst, staged = std::vector<unsigned char>(bytes_of, bytes_of + bytes)] {
-                const Access access;
-                std::memcpy(dst, staged.data(), staged.size());
-            });
+            std::vector<unsigned char> copied(bytes_of, bytes_of + bytes);
+            submit(*stream,
+                   writing(*stream->device, dst, nullptr, bytes, [dst, copied = std::move(copied)] {
+                       std::memcpy(dst, copied.data(), copied.size());
+                   }));
             return cudaSuccess;
         }
-        submit(*stream, copying(dst, src, bytes));
+        submit(*stream, copying(*stream->device, dst, src, bytes));
         if (!always_waits && to.kind != Kind::pageable) return cudaSuccess;
+        clock = stream->clock;
     }
     stream->drain();
+    host_waited(clock);
     return enter();
 }
 
@@ -163,10 +187,8 @@ cudaError_t set(void* dst, int value, std::size_t bytes, cudaStream_t handle) {
     if (to.kind != Kind::device && to.kind != Kind::pinned) return note(cudaErrorInvalidValue);
     const auto stream = find_stream(handle);
     if (stream == nullptr) return note(cudaErrorInvalidResourceHandle);
-    submit(*stream, [=] {
-        const Access access;
-        std::memset(dst, value, bytes);
-    });
+    submit(*stream,
+           writing(*stream->device, dst, nullptr, bytes, [=] { std::memset(dst, value, bytes); }));
     return cudaSuccess;
 }
 
@@ -196,7 +218,7 @@ cudaError_t cudaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int 
         return note(cudaErrorInvalidValue);
     const auto stream = find_stream(handle);
     if (stream == nullptr) return note(cudaErrorInvalidResourceHandle);
-    submit(*stream, copying(dst, src, bytes));
+    submit(*stream, copying(*stream->device, dst, src, bytes));
     return cudaSuccess;
 }
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "api.hpp"
 #include "config.hpp"
-#include "cuda_runtime.h"
 #include "device.hpp"
 #include "emulator/control.h"
 #include "stream.hpp"
@@ -54,6 +54,7 @@ constexpr Name names[] = {
     {cudaErrorInvalidKernelImage, "cudaErrorInvalidKernelImage", "invalid kernel image"},
     {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
      "no kernel image for the device"},
+    {cudaErrorInvalidPtx, "cudaErrorInvalidPtx", "invalid PTX"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorSymbolNotFound, "cudaErrorSymbolNotFound", "named symbol not found"},
     {cudaErrorNotReady, "cudaErrorNotReady", "not ready"},
@@ -78,6 +79,15 @@ constexpr Name names[] = {
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 
+struct LastFault {
+    std::mutex mutex;
+    std::string text;
+};
+LastFault& last_fault() {
+    static auto* const last = new LastFault;
+    return *last;
+}
+
 bool is_device(int ordinal) { return ordinal >= 0 && ordinal < config().devices; }
 
 cudaError_t driver() {
@@ -91,9 +101,7 @@ cudaError_t driver() {
 }
 
 cudaError_t current_fault() {
-    if (driver() != cudaSuccess) return cudaSuccess;
-    return static_cast<cudaError_t>(
-        __atomic_load_n(reinterpret_cast<const int*>(&current_device().fault), __ATOMIC_ACQUIRE));
+    return driver() == cudaSuccess ? fault_of(current_device()) : cudaSuccess;
 }
 
 }  // namespace
@@ -122,8 +130,16 @@ void fault(Device& device, cudaError_t error, const std::string& why) {
     int none = cudaSuccess;
     __atomic_compare_exchange_n(reinterpret_cast<int*>(&device.fault), &none, error, false,
                                 __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    {
+        const std::lock_guard lock(last_fault().mutex);
+        last_fault().text = why;
+    }
     std::fprintf(stderr, "emulator: device %d: %s: %s\n", device.ordinal, cudaGetErrorName(error),
                  why.c_str());
+}
+cudaError_t fault_of(const Device& device) {
+    return static_cast<cudaError_t>(
+        __atomic_load_n(reinterpret_cast<const int*>(&device.fault), __ATOMIC_ACQUIRE));
 }
 
 }  // namespace catena_emulator
@@ -131,6 +147,17 @@ void fault(Device& device, cudaError_t error, const std::string& why) {
 void catena_emulator_fault(int device, int error) {
     fault(*devices()[static_cast<std::size_t>(device)], static_cast<cudaError_t>(error),
           "asked for by a test");
+}
+
+const char* catena_emulator_last_fault() {
+    const std::lock_guard lock(last_fault().mutex);
+    return last_fault().text.c_str();
+}
+
+const char* catena_emulator_writer(const void* data) {
+    static thread_local std::string text;
+    text = writer_of(data);
+    return text.c_str();
 }
 
 unsigned catena_emulator_contexts(int forget) {

@@ -2,11 +2,12 @@
 #include "stream.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <thread>
 
+#include "api.hpp"
 #include "config.hpp"
-#include "cuda_runtime.h"
 #include "ipc.hpp"
 
 namespace catena_emulator {
@@ -45,7 +46,8 @@ void Stream::run() {
             std::unique_lock lock(mutex);
             changed.wait(lock, [this] { return !queue.empty() || closed; });
             if (queue.empty()) return;
-            work = std::move(queue.front());
+            running() = std::move(queue.front().first);
+            work = std::move(queue.front().second);
             queue.pop_front();
         }
         if (const int most = config().delay_us; most > 0)
@@ -61,10 +63,10 @@ void Stream::run() {
     }
 }
 
-void Stream::push(Work work) {
+void Stream::push(Work work, Operation operation) {
     {
         const std::lock_guard lock(mutex);
-        queue.push_back(std::move(work));
+        queue.emplace_back(std::move(operation), std::move(work));
         ++submitted;
     }
     changed.notify_all();
@@ -87,7 +89,9 @@ bool Stream::idle() {
 }
 
 std::shared_ptr<Stream> make_stream(Device& device, bool blocking) {
+    static std::atomic<std::size_t> streams = 0;
     auto stream = std::make_shared<Stream>();
+    stream->index = streams++;
     stream->device = &device;
     stream->blocking = blocking;
     stream->start();
@@ -113,6 +117,7 @@ void submit(Stream& stream, Work work) {
     }
     // Stream 0 and streams that are not "non-blocking" wait for each other.
     const auto after = [&](const std::shared_ptr<Stream>& other) {
+        merge(stream.clock, other->clock);
         std::uint64_t n = 0;
         {
             const std::lock_guard lock(other->mutex);
@@ -128,7 +133,8 @@ void submit(Stream& stream, Work work) {
     } else if (stream.blocking && device.legacy != nullptr) {
         after(device.legacy);
     }
-    stream.push(std::move(work));
+    Operation operation = next_operation(stream);
+    stream.push(std::move(work), std::move(operation));
 }
 
 namespace {
@@ -195,17 +201,15 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 
 namespace {
 
-cudaError_t fault_of(const Device& device) {
-    return static_cast<cudaError_t>(
-        __atomic_load_n(reinterpret_cast<const int*>(&device.fault), __ATOMIC_ACQUIRE));
-}
-
-// Finds a stream that the host may wait for.
-cudaError_t find_waitable(cudaStream_t handle, std::shared_ptr<Stream>* stream) {
+// Finds a stream that the host may wait for, and what it then knows to be over.
+cudaError_t find_waitable(cudaStream_t handle, std::shared_ptr<Stream>* stream, Clock* clock) {
     const std::lock_guard lock(api());
     *stream = find_stream(handle);
     if (*stream == nullptr) return cudaErrorInvalidResourceHandle;
-    if ((*stream)->capture == nullptr) return cudaSuccess;
+    if ((*stream)->capture == nullptr) {
+        *clock = (*stream)->clock;
+        return cudaSuccess;
+    }
     (*stream)->capture->invalid = true;
     return cudaErrorStreamCaptureUnsupported;
 }
@@ -215,22 +219,26 @@ cudaError_t find_waitable(cudaStream_t handle, std::shared_ptr<Stream>* stream) 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
     std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_waitable(handle, &stream); error != cudaSuccess)
+    Clock clock;
+    if (const cudaError_t error = find_waitable(handle, &stream, &clock); error != cudaSuccess)
         return note(error);
     stream->drain();
+    host_waited(clock);
     return note(fault_of(*stream->device));
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
     std::shared_ptr<Stream> stream;
-    if (const cudaError_t error = find_waitable(handle, &stream); error != cudaSuccess)
+    Clock clock;
+    if (const cudaError_t error = find_waitable(handle, &stream, &clock); error != cudaSuccess)
         return note(error);
     {
         const std::lock_guard lock(api());
         if (capture_forbids()) return note(cudaErrorStreamCaptureUnsupported);
     }
     if (!stream->idle()) return note(cudaErrorNotReady);
+    host_waited(clock);
     return note(fault_of(*stream->device));
 }
 
@@ -238,6 +246,7 @@ cudaError_t cudaDeviceSynchronize() {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
     std::vector<std::shared_ptr<Stream>> streams;
     Device& device = current_device();
+    Clock clock;
     {
         const std::lock_guard lock(api());
         bool recorded = false;  // by any thread and in any mode
@@ -246,8 +255,10 @@ cudaError_t cudaDeviceSynchronize() {
         if (recorded) return note(cudaErrorStreamCaptureUnsupported);
         streams.assign(device.streams.begin(), device.streams.end());
         if (device.legacy != nullptr) streams.push_back(device.legacy);
+        for (const auto& stream : streams) merge(clock, stream->clock);
     }
     for (const auto& stream : streams) stream->drain();
+    host_waited(clock);
     return note(fault_of(device));
 }
 
@@ -306,6 +317,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
                                          ? shared_record(*event->state->shared)
                                          : ++event->state->recorded;
     submit(*stream, [state = event->state, generation] { state->complete(generation); });
+    event->state->clock = stream->clock;
     return cudaSuccess;
 }
 
@@ -332,6 +344,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
         return cudaSuccess;
     }
     const std::uint64_t generation = recorded(*event);
+    merge(stream->clock, event->state->clock);
     if (generation == 0 || event->state->done(generation)) return cudaSuccess;
     submit(*stream, [state = event->state, generation] { state->wait(generation); });
     return cudaSuccess;
@@ -341,13 +354,16 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
     if (event == nullptr) return note(cudaErrorInvalidResourceHandle);
     std::uint64_t generation = 0;
+    Clock clock;
     {
         const std::lock_guard lock(api());
         if (event->capture != nullptr && event->capture->origin != nullptr)
             return note(cudaErrorCapturedEvent);
         generation = recorded(*event);
+        clock = event->state->clock;
     }
     event->state->wait(generation);
+    host_waited(clock);
     return note(fault_of(*devices()[static_cast<std::size_t>(event->device)]));
 }
 
@@ -358,7 +374,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     if (event->capture != nullptr && event->capture->origin != nullptr)
         return note(cudaErrorCapturedEvent);
     if (capture_forbids()) return note(cudaErrorStreamCaptureUnsupported);
-    return event->state->done(recorded(*event)) ? cudaSuccess : note(cudaErrorNotReady);
+    if (!event->state->done(recorded(*event))) return note(cudaErrorNotReady);
+    merge(host_clock(), event->state->clock);
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {

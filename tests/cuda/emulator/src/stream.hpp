@@ -12,6 +12,7 @@
 
 #include "device.hpp"
 #include "emulator/control.h"
+#include "order.hpp"
 
 namespace catena_emulator {
 
@@ -29,6 +30,7 @@ struct EventState {
     std::uint64_t recorded = 0;  // generation; guarded by api()
     std::uint64_t completed = 0;
     std::chrono::steady_clock::time_point time;
+    Clock clock;                      // of its last recording; guarded by api()
     struct Shared* shared = nullptr;  // only of events that are shared with other processes
 
     void complete(std::uint64_t generation);
@@ -51,16 +53,18 @@ struct Stream : std::enable_shared_from_this<Stream> {
     Device* device = nullptr;
     bool blocking = true;              // synchronizes with stream 0
     std::shared_ptr<Capture> capture;  // guarded by api()
+    std::size_t index = 0;             // among all streams, in clocks
+    Clock clock;                       // what is over before its next work; guarded by api()
 
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<Work> queue;
+    std::deque<std::pair<Operation, Work>> queue;
     std::uint64_t submitted = 0;
     std::uint64_t completed = 0;
     bool closed = false;
 
     void start();
-    void push(Work work);
+    void push(Work work, Operation operation = {});
     // Waits for all work that was pushed before. Do not call it with api() locked.
     void drain();
     void wait_for(std::uint64_t n);

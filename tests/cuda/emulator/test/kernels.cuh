@@ -1,4 +1,4 @@
-// Kernels that use the features of the emulator; plain CUDA.
+// Kernels of the emulator's tests.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -50,4 +50,4 @@ __global__ void traps(int thread) {
     if (static_cast<int>(threadIdx.x) == thread) __trap();
 }
 
-__global__ void write_behind(char* data, int at) { data[at] = 1; }
+__global__ void write_at(char* data, int at) { data[at] = 1; }

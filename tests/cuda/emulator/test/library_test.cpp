@@ -1,4 +1,4 @@
-// Kernels compiled at run time by the emulated NVRTC, loaded and launched as with the genuine one.
+// Kernels compiled at run time by NVRTC with PTX in place of machine code, loaded and launched.
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -91,7 +91,7 @@ TEST_CASE("what is wrong in a source is told with its name and line") {
     const Result made =
         compile("extern \"C\" __global__ void mine(int* out) {\n  out[0] = nothing;\n}\n");
     CHECK(made.status == 6);
-    CHECK(made.log.find("mine.cu:2:") != std::string::npos);
+    CHECK(made.log.find("mine.cu(2): error") != std::string::npos);
     CHECK(made.binary.empty());
     cudaLibrary_t library = nullptr;
     CHECK(cudaLibraryLoadData(&library, std::string(200, 'x').data(), nullptr, nullptr, 0, nullptr,
@@ -99,4 +99,23 @@ TEST_CASE("what is wrong in a source is told with its name and line") {
     cudaGetLastError();
     CHECK(cudaLaunchKernel(&library, 1, 1, nullptr, 0, nullptr) == cudaErrorInvalidDeviceFunction);
     cudaGetLastError();
+}
+
+TEST_CASE("code that the device has not, and code that is none") {
+    const auto load = [](const std::string& code) {
+        cudaLibrary_t library = nullptr;
+        const cudaError_t error =
+            cudaLibraryLoadData(&library, code.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+        if (error == cudaSuccess) CHECK(cudaLibraryUnload(library) == cudaSuccess);
+        cudaGetLastError();
+        return error;
+    };
+    const std::string tail = "\n.address_size 64\n.visible .entry nothing()\n{\n  ret;\n}\n";
+    CHECK(load("//\n.version 8.0\n.target sm_80" + tail) == cudaSuccess);
+    CHECK(load(".version 8.0\n.target sm_90" + tail) == cudaSuccess);
+    CHECK(load(".version 8.0\n.target sm_100" + tail) == cudaErrorNoKernelImageForDevice);
+    CHECK(load(".version 8.0\n.target sm_90" + tail + "}") == cudaErrorInvalidPtx);
+    CHECK(load(std::string("\x7f"
+                           "ELF") +
+               std::string(200, '\0')) == cudaErrorInvalidKernelImage);
 }

@@ -1,12 +1,14 @@
-// The part of cuBLAS that catena uses, as plain loops: one emulated thread per block of C.
-#include <cublas_v2.h>
-#include <cuda_runtime.h>
-
+// The part of cuBLAS that catena uses, as plain loops.
 #include <catena/plugin/half.hpp>
+#pragma GCC visibility push(default)
+#include <cublas_v2.h>  // last: it has a type `half`
+#pragma GCC visibility pop
 
 #include <algorithm>
+#include <utility>
 
-#pragma GCC visibility push(default)
+#include "emulator/work.hpp"
+
 extern "C" {
 
 // Owns some memory, as cuBLAS's handle does.
@@ -45,15 +47,15 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* data, std::siz
     handle->workspace = data;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, int mode) {
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
     handle->mode = mode;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, int mode) {
+cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode) {
     handle->pointers = mode;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasGetProperty(int property, int* value) {
+cublasStatus_t cublasGetProperty(libraryPropertyType property, int* value) {
     const int version[] = {13, 0, 0};
     *value = version[property];
     return CUBLAS_STATUS_SUCCESS;
@@ -96,48 +98,67 @@ struct Matrix {
     }
 };
 
-constexpr int rows = 16, columns = 8;  // of a block
-int blocks(int n, int size) { return (n + size - 1) / size; }
+constexpr int rows = 16, columns = 8;  // of a tile, whose sums are registers
 
+// c = alpha * a * b + beta * c; a is m by k, b is k by n.
 template <class T, class Sum>
-__global__ void product(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, int m, int n, int k,
-                        Sum alpha, Sum beta, cublasComputeType_t compute) {
-    const int at = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (at >= blocks(m, rows) * blocks(n, columns)) return;
-    const int row = at % blocks(m, rows) * rows, column = at / blocks(m, rows) * columns;
-    const int height = std::min(rows, m - row), width = std::min(columns, n - column);
-    Sum sums[columns][rows] = {};
-    for (int l = 0; l < k; ++l) {
-        Sum x[rows] = {};
-        for (int i = 0; i < height; ++i) x[i] = rounded(load(a(row + i, l)), compute);
-        for (int j = 0; j < width; ++j) {
-            const Sum y = rounded(load(b(l, column + j)), compute);
-            for (int i = 0; i < rows; ++i) sums[j][i] += x[i] * y;
-        }
+struct Product {
+    Matrix<const T> a, b;
+    Matrix<T> c;
+    int m, n, k;
+    Sum alpha, beta;
+    cublasComputeType_t compute;
+
+    void operator()() const {
+        for (int column = 0; column < n; column += columns)
+            for (int row = 0; row < m; row += rows) tile(row, column);
     }
-    for (int j = 0; j < width; ++j)
-        for (int i = 0; i < height; ++i) {
-            T* const place = &c(row + i, column + j);
-            const Sum before = beta == 0 ? 0 : static_cast<Sum>(load(*place));
-            store(place, beta == 0 ? alpha * sums[j][i] : alpha * sums[j][i] + beta * before);
+    void tile(int row, int column) const {
+        const int height = std::min(rows, m - row), width = std::min(columns, n - column);
+        Sum sums[columns][rows] = {};
+        for (int l = 0; l < k; ++l) {
+            Sum x[rows] = {};
+            for (int i = 0; i < height; ++i) x[i] = rounded(load(a(row + i, l)), compute);
+            for (int j = 0; j < width; ++j) {
+                const Sum y = rounded(load(b(l, column + j)), compute);
+                for (int i = 0; i < rows; ++i) sums[j][i] += x[i] * y;
+            }
         }
+        for (int j = 0; j < width; ++j)
+            for (int i = 0; i < height; ++i) {
+                T* const place = &c(row + i, column + j);
+                const Sum before = beta == 0 ? 0 : static_cast<Sum>(load(*place));
+                store(place, beta == 0 ? alpha * sums[j][i] : alpha * sums[j][i] + beta * before);
+            }
+    }
+};
+
+// The memory of a matrix of this shape, before it is transposed.
+template <class T>
+catena_emulator::Range range(const Matrix<T>& x, int height, int width, bool is_written) {
+    if (height == 0 || width == 0) return {x.data, 0, false};
+    if (x.transposed) std::swap(height, width);
+    return {x.data, static_cast<std::size_t>((width - 1) * x.ld + height) * sizeof(T), is_written};
 }
 
 template <class T, class Sum>
 cublasStatus_t run(cublasHandle_t handle, cublasOperation_t trans_a, cublasOperation_t trans_b,
                    int m, int n, int k, const void* alpha, const void* a, int lda, const void* b,
                    int ldb, const void* beta, void* c, int ldc, cublasComputeType_t compute) {
-    cudaLaunchConfig_t config = {};
-    const int n_blocks = blocks(m, rows) * blocks(n, columns);
-    config.gridDim = dim3(static_cast<unsigned>(blocks(n_blocks, 32)));
-    config.blockDim = dim3(32);
-    config.stream = handle->stream;
-    const cudaError_t error = cudaLaunchKernelEx(
-        &config, product<T, Sum>,
-        Matrix<const T>{static_cast<const T*>(a), lda, trans_a == CUBLAS_OP_T},
-        Matrix<const T>{static_cast<const T*>(b), ldb, trans_b == CUBLAS_OP_T},
-        Matrix<T>{static_cast<T*>(c), ldc, false}, m, n, k, *static_cast<const Sum*>(alpha),
-        *static_cast<const Sum*>(beta), compute);
+    const Product<T, Sum> product = {{static_cast<const T*>(a), lda, trans_a == CUBLAS_OP_T},
+                                     {static_cast<const T*>(b), ldb, trans_b == CUBLAS_OP_T},
+                                     {static_cast<T*>(c), ldc, false},
+                                     m,
+                                     n,
+                                     k,
+                                     *static_cast<const Sum*>(alpha),
+                                     *static_cast<const Sum*>(beta),
+                                     compute};
+    const cudaError_t error =
+        catena_emulator::work(handle->stream,
+                              {range(product.a, m, k, false), range(product.b, k, n, false),
+                               range(product.c, m, n, true)},
+                              product);
     return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
@@ -167,7 +188,6 @@ extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t 
         case CUDA_R_64F: return with(&run<double, double>);
         case CUDA_R_16F: return with(&run<Float16, float>);
         case CUDA_R_16BF: return with(&run<BFloat16, float>);
+        default: return CUBLAS_STATUS_NOT_SUPPORTED;
     }
-    return CUBLAS_STATUS_NOT_SUPPORTED;
 }
-#pragma GCC visibility pop

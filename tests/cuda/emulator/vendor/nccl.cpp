@@ -1,8 +1,10 @@
 // The part of NCCL that catena uses, for ranks that are threads of one process. Like NCCL's, a
 // communicator that does not block launches late, operations of a group run at the same time, and
 // ranks whose operations differ wait for each other until they are aborted.
-#include <cuda_runtime.h>
+#include <cuda_runtime_api.h>
+#pragma GCC visibility push(default)
 #include <nccl.h>
+#pragma GCC visibility pop
 
 #include <catena/plugin/communicator.hpp>
 
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "emulator/control.h"
+#include "emulator/work.hpp"
 
 namespace {
 
@@ -70,9 +73,6 @@ struct Library {
     std::mutex mutex;
     std::map<int, std::shared_ptr<World>> worlds;
     int ids = 0;
-    // Functions of launched kernels. A kernel gets a number because its arguments cannot be host memory.
-    std::map<int, std::pair<std::shared_ptr<Member>, Batch>> batches;
-    int tickets = 0;
     // The groups of calls that threads have begun. Not thread_local: the thread sanitizer does not
     // see how the C library hands such memory of a loaded library to later threads.
     std::map<std::thread::id, std::vector<ncclComm_t>> groups;
@@ -92,6 +92,16 @@ catena_dtype dtype_of(ncclDataType_t type) {
 }
 std::size_t bytes_of(const Operation& o) {
     return o.count * catena::plugin::item_bytes(dtype_of(o.type));
+}
+
+// The bytes that a rank of `size` reads from send and writes to recv.
+std::size_t read_bytes(const Operation& o, int rank, int size) {
+    if (o.kind == Kind::recv || (o.kind == Kind::broadcast && rank != o.peer)) return 0;
+    return bytes_of(o) * static_cast<std::size_t>(o.kind == Kind::reduce_scatter ? size : 1);
+}
+std::size_t written_bytes(const Operation& o, int rank, int size) {
+    if (o.kind == Kind::send || (o.kind == Kind::reduce && rank != o.peer)) return 0;
+    return bytes_of(o) * static_cast<std::size_t>(o.kind == Kind::all_gather ? size : 1);
 }
 
 // Returns the reduction of the ranks' elements that begin at `first`.
@@ -156,12 +166,7 @@ bool meet(Member& m, std::unique_lock<std::mutex>& lock, const Operation& own) {
         std::map<int, std::vector<char>> kept;
         Meeting inputs = meeting;
         for (auto& [rank, o] : inputs.arrived) {
-            const bool read = o.kind != Kind::broadcast || rank == o.peer;
-            const std::size_t n = !read ? 0
-                                        : bytes_of(o) * (o.kind == Kind::reduce_scatter
-                                                             ? static_cast<std::size_t>(world.size)
-                                                             : 1);
-            kept[rank].assign(o.send, o.send + n);
+            kept[rank].assign(o.send, o.send + read_bytes(o, rank, world.size));
             o.send = kept[rank].data();
         }
         for (const auto& [rank, o] : meeting.arrived) finish(inputs, o, rank);
@@ -183,13 +188,7 @@ bool receive(Member& m, std::unique_lock<std::mutex>& lock, const Operation& own
     return true;
 }
 
-__global__ void run(int ticket) {
-    std::pair<std::shared_ptr<Member>, Batch> work;
-    {
-        const std::lock_guard lock(library().mutex);
-        work = std::move(library().batches.extract(ticket).mapped());
-    }
-    Member& m = *work.first;
+void run(Member& m, const Batch& batch) {
     std::unique_lock lock(m.world->mutex);
     const auto ended = [&] {
         --m.running;
@@ -197,22 +196,19 @@ __global__ void run(int ticket) {
     };
     if (m.aborted) return ended();
     std::vector<std::shared_ptr<Letter>> sent;
-    for (const Operation& o : work.second)
+    for (const Operation& o : batch)
         if (o.kind == Kind::send) {
             sent.push_back(std::make_shared<Letter>(Letter{o}));
             m.world->mail[{m.rank, o.peer}].push_back(sent.back());
         }
     m.world->changed.notify_all();
     bool runs = true;
-    for (const Operation& o : work.second)
+    for (const Operation& o : batch)
         if (o.kind != Kind::send)
             runs = runs && (o.kind == Kind::recv ? receive(m, lock, o) : meet(m, lock, o));
     for (const auto& letter : sent) runs = runs && wait(m, lock, [&] { return letter->taken; });
     ended();
 }
-
-// The emulator checks the arguments of kernels: they must be memory of the kernel's device.
-__global__ void touch(const char*, char*) {}
 
 }  // namespace
 
@@ -232,23 +228,17 @@ ncclResult_t launch(const std::shared_ptr<Member>& member, cudaStream_t stream, 
     int before = 0;
     if (cudaGetDevice(&before) != cudaSuccess || cudaSetDevice(member->device) != cudaSuccess)
         return ncclUnhandledCudaError;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = config.blockDim = dim3(1);
-    config.stream = stream;
-    cudaError_t error = cudaSuccess;
-    for (const Operation& o : batch)
-        if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, touch, o.send, o.recv);
-    int ticket = 0;
     {
         const std::lock_guard running(member->world->mutex);
         ++member->running;
     }
-    {
-        const std::lock_guard lock(library().mutex);
-        ticket = ++library().tickets;
-        library().batches[ticket] = {member, std::move(batch)};
+    std::vector<catena_emulator::Range> ranges;
+    for (const Operation& o : batch) {
+        ranges.push_back({o.send, read_bytes(o, member->rank, member->world->size)});
+        ranges.push_back({o.recv, written_bytes(o, member->rank, member->world->size), true});
     }
-    if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, run, ticket);
+    const cudaError_t error = catena_emulator::work(
+        stream, std::move(ranges), [member, batch = std::move(batch)] { run(*member, batch); });
     cudaSetDevice(before);
     return error == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }

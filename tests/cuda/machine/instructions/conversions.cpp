@@ -96,9 +96,9 @@ D converted(S s, int mode) {
         return static_cast<D>(s);
     } else {
         if ((mode & saturate) != 0) {
-            const __int128 x = s;
-            constexpr __int128 low = std::numeric_limits<D>::min(),
-                               high_ = std::numeric_limits<D>::max();
+            const SignedWide x = s;
+            constexpr SignedWide low = std::numeric_limits<D>::min(),
+                                 high_ = std::numeric_limits<D>::max();
             return static_cast<D>(x < low ? low : x > high_ ? high_ : x);
         }
         return static_cast<D>(s);

@@ -60,6 +60,8 @@ constexpr Type type_of<double> = Type::f64;
 template <>
 constexpr Type type_of<bool> = Type::pred;
 
+__extension__ using Wide = unsigned __int128;
+__extension__ using SignedWide = __int128;
 template <class T>
 struct Wider {
     using type = void;
@@ -82,11 +84,11 @@ struct Wider<i32> {
 };
 template <>
 struct Wider<u64> {
-    using type = unsigned __int128;
+    using type = Wide;
 };
 template <>
 struct Wider<i64> {
-    using type = __int128;
+    using type = SignedWide;
 };
 template <class T>
 using wider = typename Wider<T>::type;

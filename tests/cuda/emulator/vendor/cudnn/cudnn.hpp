@@ -1,7 +1,9 @@
 // The cuDNN stand-in: declarations shared by its parts.
 #pragma once
 
+#pragma GCC visibility push(default)
 #include <cudnn.h>
+#pragma GCC visibility pop
 
 #include <cstring>
 #include <map>

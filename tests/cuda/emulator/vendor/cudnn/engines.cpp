@@ -1,8 +1,11 @@
-// The engines, as plain loops: one emulated thread computes one element of the result.
+// The engines, as plain loops.
+#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <thread>
 
 #include "cudnn.hpp"
+#include "emulator/work.hpp"
 #include "load.hpp"
 
 namespace stand_in {
@@ -40,12 +43,9 @@ C rounded(C x, std::int64_t engine) {
     return x;
 }
 
+// Computes an element of the result.
 template <class T, class C>
-__global__ void convolve(Arguments<T, C> a, std::int64_t size) {
-    const std::int64_t at =
-        static_cast<std::int64_t>(blockIdx.x) * blockDim.x + static_cast<std::int64_t>(threadIdx.x);
-    if (at < a.bytes) a.workspace[at] = 1;
-    if (at >= size) return;
+void convolve(const Arguments<T, C>& a, std::int64_t at) {
     const auto x = [&](std::int64_t n, std::int64_t c, std::int64_t i, std::int64_t j) {
         const bool inside = i >= 0 && i < a.height && j >= 0 && j < a.width;
         return !inside ? C(0)
@@ -67,8 +67,8 @@ __global__ void convolve(Arguments<T, C> a, std::int64_t size) {
     const auto column = [&](std::int64_t j, std::int64_t q) {
         return j * a.stride_x - a.pad_x + q * a.dilate_x;
     };
-    const auto position = [](std::int64_t at, std::int64_t stride, std::int64_t positions) {
-        return at >= 0 && at % stride == 0 && at / stride < positions ? at / stride : -1;
+    const auto position = [](std::int64_t i, std::int64_t stride, std::int64_t positions) {
+        return i >= 0 && i % stride == 0 && i / stride < positions ? i / stride : -1;
     };
     C sum = 0;
     if (a.direction == 0) {
@@ -77,8 +77,8 @@ __global__ void convolve(Arguments<T, C> a, std::int64_t size) {
         for (std::int64_t c = 0; c < a.inner; ++c)
             for (std::int64_t p = 0; p < a.kh; ++p)
                 for (std::int64_t q = 0; q < a.kw; ++q)
-                    sum += x(n, o / a.filters * a.inner + c, row(i, p), column(j, q)) *
-                           w(o, c, p, q);
+                    sum +=
+                        x(n, o / a.filters * a.inner + c, row(i, p), column(j, q)) * w(o, c, p, q);
     } else if (a.direction == 1) {
         const std::int64_t j = at % a.width, i = at / a.width % a.height,
                            c = at / a.width / a.height % a.channels,
@@ -97,8 +97,8 @@ __global__ void convolve(Arguments<T, C> a, std::int64_t size) {
         for (std::int64_t n = 0; n < a.n; ++n)
             for (std::int64_t i = 0; i < a.oh; ++i)
                 for (std::int64_t j = 0; j < a.ow; ++j)
-                    sum += x(n, o / a.filters * a.inner + c, row(i, p), column(j, q)) *
-                           y(n, o, i, j);
+                    sum +=
+                        x(n, o / a.filters * a.inner + c, row(i, p), column(j, q)) * y(n, o, i, j);
     }
     // Changes the bits in every other run, as sums in another order do.
     if (a.engine == atomics && a.run % 2 != 0) sum *= C(1) + C(sizeof(C) == 4 ? 1e-6 : 1e-14);
@@ -137,14 +137,22 @@ cudnnStatus_t launch(const Convolution& c, const Engine& engine, cudaStream_t st
     a.alpha = static_cast<C>(c.alpha);
     a.beta = static_cast<C>(c.beta);
     const std::int64_t size = sizes[c.direction];
-    const std::int64_t threads = size > a.bytes ? size : a.bytes;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(static_cast<unsigned>((threads + 127) / 128));
-    config.blockDim = dim3(128);
-    config.stream = stream;
+    const auto range = [](const void* from, std::int64_t n, bool is_written) {
+        return catena_emulator::Range{from, static_cast<std::size_t>(n), is_written};
+    };
+    std::vector<catena_emulator::Range> ranges;
+    const T* const inputs[] = {a.y, a.x, a.w};
+    for (int i = 0; i < 3; ++i)
+        ranges.push_back(range(inputs[i], sizes[i] * std::int64_t{sizeof(T)}, i == c.direction));
+    if (c.bias) ranges.push_back(range(a.b, c.outputs * std::int64_t{sizeof(T)}, false));
+    ranges.push_back(range(a.workspace, a.bytes, true));
     if (engine.slow && cudaLaunchHostFunc(stream, rest, nullptr) != cudaSuccess)
         return CUDNN_STATUS_EXECUTION_FAILED;
-    return cudaLaunchKernelEx(&config, convolve<T, C>, a, size) == cudaSuccess
+    const auto body = [a, size] {
+        std::fill_n(a.workspace, a.bytes, 1);
+        for (std::int64_t at = 0; at < size; ++at) convolve(a, at);
+    };
+    return catena_emulator::work(stream, std::move(ranges), body) == cudaSuccess
                ? CUDNN_STATUS_SUCCESS
                : CUDNN_STATUS_EXECUTION_FAILED;
 }

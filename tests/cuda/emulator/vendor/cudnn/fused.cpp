@@ -1,12 +1,12 @@
-// An interpreter of graphs like attention's. One emulated thread computes each operation in double, and
-// rounds its result to the tensor's type.
+// An interpreter of graphs like attention's. It computes each operation in double, and rounds its result
+// to the tensor's type.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <deque>
-#include <mutex>
 
 #include "cudnn.hpp"
+#include "emulator/work.hpp"
 #include "load.hpp"
 
 namespace stand_in {
@@ -80,6 +80,7 @@ struct Program {
     std::vector<Operation> operations;
     std::int64_t workspace = 0;
     void* scratch = nullptr;
+    std::deque<float> numbers;  // those that are passed by value
 };
 
 namespace {
@@ -192,32 +193,22 @@ void compute(const Program& program, const Operation& o, Values& values) {
     values[o.y] = std::move(result);
 }
 
-// Programs that ran, which a recording may launch again. A kernel gets an index, because its arguments
-// must not be addresses of host memory.
-struct Kept {
-    std::mutex mutex;
-    std::deque<Program> programs;
-    std::deque<float> numbers;
-};
-Kept& kept() {
-    static auto* const all = new Kept;
-    return *all;
-}
-
-__global__ void interpret(std::int64_t index) {
-    const Program* program = nullptr;
-    {
-        const std::lock_guard lock(kept().mutex);
-        program = &kept().programs[static_cast<std::size_t>(index)];
-    }
-    std::memset(program->scratch, 1, static_cast<std::size_t>(program->workspace));
+void interpret(const Program& program) {
+    std::memset(program.scratch, 1, static_cast<std::size_t>(program.workspace));
     Values values;
-    for (const auto& [id, o] : program->operands) {
+    for (const auto& [id, o] : program.operands) {
         if (o.written) continue;
         std::vector<double>& list = values[id];
         for (std::int64_t i = 0; i < o.size(); ++i) list.push_back(load_as(o.dtype, o.data, i));
     }
-    for (const Operation& o : program->operations) compute(*program, o, values);
+    for (const Operation& o : program.operations) compute(program, o, values);
+}
+
+std::size_t bytes_of(const Operand& o) {
+    std::int64_t n = 1;
+    for (std::size_t d = 0; d < 4; ++d) n += (o.shape[d] - 1) * o.strides[d];
+    const bool half = o.dtype == CUDNN_DATA_HALF || o.dtype == CUDNN_DATA_BFLOAT16;
+    return static_cast<std::size_t>(n) * (half ? 2 : 4);
 }
 
 }  // namespace
@@ -274,30 +265,27 @@ std::int64_t workspace_of(const Program& program) { return program.workspace; }
 
 cudnnStatus_t run(const Program& program, cudaStream_t stream,
                   const std::map<std::int64_t, void*>& data, void* workspace) {
-    Program bound = program;
-    bound.scratch = workspace;
-    const std::lock_guard lock(kept().mutex);
+    const auto bound = std::make_shared<Program>(program);
+    bound->scratch = workspace;
+    std::vector<catena_emulator::Range> ranges = {
+        {workspace, static_cast<std::size_t>(program.workspace), true}};
     std::size_t needed = 0;
-    for (auto& [id, o] : bound.operands) {
+    for (auto& [id, o] : bound->operands) {
         if (o.place == Operand::within) continue;
         ++needed;
         const auto found = data.find(id);
         if (found == data.end() || found->second == nullptr) return CUDNN_STATUS_BAD_PARAM;
         o.data = found->second;
         if (o.place == Operand::by_value) {  // numbers are read now
-            o.data = &kept().numbers.emplace_back(*static_cast<const float*>(o.data));
-        } else if (reinterpret_cast<std::uintptr_t>(o.data) % 16 != 0) {
-            return CUDNN_STATUS_BAD_PARAM;
+            o.data = &bound->numbers.emplace_back(*static_cast<const float*>(o.data));
+            continue;
         }
+        if (reinterpret_cast<std::uintptr_t>(o.data) % 16 != 0) return CUDNN_STATUS_BAD_PARAM;
+        ranges.push_back({o.data, bytes_of(o), o.written});
     }
     if (needed != data.size()) return CUDNN_STATUS_BAD_PARAM;
-    kept().programs.push_back(std::move(bound));
-    const auto index = static_cast<std::int64_t>(kept().programs.size() - 1);
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(1);
-    config.blockDim = dim3(1);
-    config.stream = stream;
-    return cudaLaunchKernelEx(&config, interpret, index) == cudaSuccess
+    const auto body = [bound] { interpret(*bound); };
+    return catena_emulator::work(stream, std::move(ranges), body) == cudaSuccess
                ? CUDNN_STATUS_SUCCESS
                : CUDNN_STATUS_EXECUTION_FAILED;
 }

@@ -40,33 +40,43 @@ void each(const Queue& queue, std::int64_t n, const Rule& rule) {
     if (n > 0) queue.launch(&each_kernel<Rule>, queue.grid(n), block, rule, n);
 }
 
+// Returns the value of the thread of the warp whose index differs in the bits `apart`. All threads of
+// the warp must call it.
+template <class V>
+__device__ __forceinline__ V exchanged(const V& own, int apart) {
+    static_assert(std::is_trivially_copyable_v<V>);
+    unsigned words[(sizeof(V) + 3) / 4] = {};
+    memcpy(words, &own, sizeof(V));
+    CATENA_UNROLL
+    for (unsigned& word : words) word = __shfl_xor_sync(0xffffffffu, word, apart);
+    V other;
+    memcpy(&other, words, sizeof(V));
+    return other;
+}
+
 // Combines the values of a group of threads pairwise, in a fixed order. Each of them gets the
 // result. The group has `lanes` threads, a power of two, whose indices in the block differ by
-// `step`; the calling thread is number `lane`. All threads of the block must call it.
+// `step`, another; the calling thread is number `lane`. All threads of the block must call it.
 template <class V, class Join>
 __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, const Join& join) {
+    constexpr int warp = 32;
     __shared__ V shared[block];
-    if (lanes == 1) return own;
     const int t = static_cast<int>(threadIdx.x);
+    CATENA_ROLL
+    for (int apart = step; apart < warp && apart < lanes * step; apart *= 2) {
+        const V other = exchanged(own, apart);
+        own = (t & apart) != 0 ? join(other, own) : join(own, other);
+    }
+    if (lanes * step <= warp || lanes == 1) return own;
     __syncthreads();  // `shared` is no longer read by an earlier call
     shared[t] = own;
-    // Each step joins four values, in the pairs of two steps that join two, with half the barriers.
-    CATENA_ROLL
-    for (int n = lanes, left; n > 1; n = left) {
-        const int half = n / 2 * step;
-        left = (n + 3) / 4;
-        __syncthreads();
-        if (lane < left) {
-            V joined = join(shared[t], shared[t + half]);
-            if (n > 2) {
-                const int next = t + left * step;
-                joined = join(joined, join(shared[next], shared[next + half]));
-            }
-            shared[t] = joined;
-        }
-    }
     __syncthreads();
-    return shared[t - lane * step];
+    const int apart = step < warp ? warp : step;
+    int at = t - lane * step;
+    own = shared[at];
+    CATENA_ROLL
+    for (const int end = at + lanes * step; (at += apart) < end;) own = join(own, shared[at]);
+    return own;
 }
 
 // The operands and results of an operation. An operand whose data is null is read as zeros; a

@@ -45,10 +45,8 @@ __device__ __forceinline__ bool any_half_is_bfloat() {
     unsigned bytes;
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
     return bytes != 0;
-#elif defined(__CUDACC__) || !defined(CATENA_CUDA)  // host code
+#else  // host code
     return false;
-#else
-    return __dynamic_smem_size() != 0;
 #endif
 }
 

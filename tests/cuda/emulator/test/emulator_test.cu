@@ -1,9 +1,11 @@
-// Tests the emulator: results of kernels, and every error that it reports as a device would.
+// Tests the emulator: launches of kernels, and every error that it reports as a device would. The
+// machine's own tests are in tests/cuda/machine.
 #include <doctest/doctest.h>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <numeric>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "emulator/control.h"
+#include "emulator/work.hpp"
 #include "kernels.cuh"
 
 namespace {
@@ -108,7 +111,7 @@ TEST_CASE("atomics") {
 }
 
 TEST_CASE("a barrier that not all threads reach is an error, and sticks") {
-    REQUIRE(launch(1, 64, nullptr, half_a_barrier) == cudaSuccess);
+    REQUIRE(launch(1, 32, nullptr, half_a_barrier) == cudaSuccess);
     CHECK(fault_of_last() == cudaErrorLaunchFailure);
     REQUIRE(launch(2, 64, nullptr, traps, 40) == cudaSuccess);
     CHECK(fault_of_last() == cudaErrorLaunchFailure);
@@ -124,6 +127,17 @@ TEST_CASE("launches that a device refuses") {
     CHECK(launch(dim3(1, 65536), 1, nullptr, half_a_barrier) == cudaErrorInvalidConfiguration);
     CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
     CHECK(cudaGetLastError() == cudaSuccess);
+    float* const none = nullptr;
+    CHECK(launch(1, 257, nullptr, scale<float>, none, none, 1, 0) == cudaErrorInvalidValue);
+    cudaLaunchConfig_t config = {};
+    config.gridDim = config.blockDim = dim3(1);
+    config.dynamicSmemBytes = (48 << 10) - 1024;  // block_sum() has 1024 bytes
+    CHECK(cudaLaunchKernelEx(&config, block_sum, none, none, 0) == cudaSuccess);
+    CHECK(fault_of_last() == cudaErrorIllegalAddress);  // null
+    ++config.dynamicSmemBytes;
+    CHECK(cudaLaunchKernelEx(&config, block_sum, none, none, 0) == cudaErrorInvalidValue);
+    CHECK(cudaLaunchKernel(&config, 1, 1, nullptr, 0, nullptr) == cudaErrorInvalidDeviceFunction);
+    cudaGetLastError();
     cudaStream_t stream = nullptr;
     REQUIRE(cudaSetDevice(1) == cudaSuccess);
     REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
@@ -134,7 +148,17 @@ TEST_CASE("launches that a device refuses") {
     cudaGetLastError();
 }
 
-TEST_CASE("a kernel that gets memory of the host, freed memory or a stranger's is a fault") {
+TEST_CASE("launches with <<<>>>") {
+    int* out = device_copy(std::vector<int>(64, 0));
+    number_threads<<<2, 32>>>(out);
+    REQUIRE(cudaGetLastError() == cudaSuccess);
+    CHECK(host_copy(out, 64)[63] == 10031);
+    number_threads<<<2, 2000>>>(out);
+    CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+    cudaFree(out);
+}
+
+TEST_CASE("an access of memory of the host, freed memory or a stranger's is a fault") {
     std::vector<double> host(8);
     double* x = device_copy(host);
     REQUIRE(launch(1, 8, nullptr, scale<double>, host.data(), x, 1.0, 8) == cudaSuccess);
@@ -180,16 +204,79 @@ TEST_CASE("copies check kinds and ranges") {
     cudaGetLastError();
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // AddressSanitizer ends the process instead
-TEST_CASE("memory that was written behind its end is found when it is freed") {
+TEST_CASE("a write behind the end of a block is a fault") {
     char* data = nullptr;
     REQUIRE(cudaMalloc(&data, 100) == cudaSuccess);
-    REQUIRE(launch(1, 1, nullptr, write_behind, data, 101) == cudaSuccess);
+    REQUIRE(launch(1, 1, nullptr, write_at, data, 99) == cudaSuccess);
     REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-    CHECK(cudaFree(data) == cudaErrorIllegalAddress);
-    CHECK(fault_of_last() == cudaErrorIllegalAddress);
+    for (const int at : {-1, 100, 101}) {
+        REQUIRE(launch(1, 1, nullptr, write_at, data, at) == cudaSuccess);
+        CHECK(fault_of_last() == cudaErrorIllegalAddress);
+    }
+    CHECK(cudaFree(data) == cudaSuccess);
 }
-#endif
+
+TEST_CASE("a read of memory that nobody has written is a fault; copies keep what is known of it") {
+    double* x = nullptr;
+    double* y = nullptr;
+    REQUIRE(cudaMalloc(&x, 80) == cudaSuccess);
+    REQUIRE(cudaMalloc(&y, 80) == cudaSuccess);
+    const auto read = [&] {
+        REQUIRE(launch(1, 8, nullptr, scale<double>, x, y, 1.0, 8) == cudaSuccess);
+        if (cudaDeviceSynchronize() == cudaSuccess) return cudaSuccess;
+        return fault_of_last();
+    };
+    CHECK(read() == cudaErrorLaunchFailure);
+    REQUIRE(cudaMemsetAsync(x, 0, 63) == cudaSuccess);
+    CHECK(read() == cudaErrorLaunchFailure);
+    REQUIRE(cudaMemsetAsync(x, 0, 64) == cudaSuccess);
+    CHECK(read() == cudaSuccess);  // and writes y
+    double* z = nullptr;
+    REQUIRE(cudaMalloc(&z, 80) == cudaSuccess);
+    REQUIRE(cudaMemcpyAsync(x, z, 80, cudaMemcpyDeviceToDevice) == cudaSuccess);
+    CHECK(read() == cudaErrorLaunchFailure);
+    REQUIRE(cudaMemcpyAsync(x, y, 80, cudaMemcpyDeviceToDevice) == cudaSuccess);
+    CHECK(read() == cudaSuccess);
+    CHECK(host_copy(z, 1).size() == 1);  // the host may read it
+    for (double* data : {x, y, z}) CHECK(cudaFree(data) == cudaSuccess);
+}
+
+TEST_CASE("a copy that runs after its memory was freed is a fault") {
+    cudaStream_t stream = nullptr;
+    REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    static std::atomic<bool> go = false;
+    const auto hold = [](void*) {
+        while (!go) std::this_thread::sleep_for(100us);
+    };
+    int* x = device_copy(std::vector<int>(2, 0));
+    REQUIRE(cudaLaunchHostFunc(stream, hold, nullptr) == cudaSuccess);
+    REQUIRE(cudaMemsetAsync(x, 1, 4, stream) == cudaSuccess);
+    REQUIRE(cudaFree(x) == cudaSuccess);
+    go = true;
+    CHECK(fault_of_last() == cudaErrorIllegalAddress);
+    CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+}
+
+TEST_CASE("work of a library is checked like a kernel, and writes memory") {
+    using catena_emulator::work;
+    double* x = nullptr;
+    double* y = nullptr;
+    REQUIRE(cudaMalloc(&x, 64) == cudaSuccess);
+    REQUIRE(cudaMalloc(&y, 64) == cudaSuccess);
+    REQUIRE(work(nullptr, {{x, 64, true}}, [x] { std::fill_n(x, 8, 3.0); }) == cudaSuccess);
+    REQUIRE(launch(1, 8, nullptr, scale<double>, x, y, 2, 8) == cudaSuccess);
+    CHECK(host_copy(y, 8)[7] == 6);
+    double on_host = 0;
+    for (const catena_emulator::Range& wrong :
+         {catena_emulator::Range{x, 65}, {x + 8, 1}, {&on_host, 8}}) {
+        REQUIRE(work(nullptr, {wrong}, [] { FAIL("it runs"); }) == cudaSuccess);
+        CHECK(fault_of_last() == cudaErrorIllegalAddress);
+    }
+    CHECK(work(nullptr, {{nullptr, 0}}, [] {}) == cudaSuccess);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    cudaFree(x);
+    cudaFree(y);
+}
 
 TEST_CASE("memory runs out, and comes back") {
     std::size_t free_bytes = 0;

@@ -1,0 +1,92 @@
+// Collects the kernels that were executed.
+#include "counts.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace catena_emulator {
+namespace {
+
+using catena_machine::Launch;
+using catena_machine::Profile;
+
+// The largest launch of a kernel, and what it did.
+struct Executed {
+    std::uint64_t lanes = 0;
+    std::string counts;
+};
+
+std::string text_of(const Launch& launch, const Profile& p) {
+    const auto number = [](std::uint64_t n) { return std::to_string(n); };
+    const auto triple = [&](catena_machine::Extent e) {
+        return "[" + number(e.x) + ", " + number(e.y) + ", " + number(e.z) + "]";
+    };
+    std::string text =
+        ", \"grid\": " + triple(launch.grid) + ", \"block\": " + triple(launch.block) +
+        ", \"shared\": " + number(launch.kernel->shared_bytes() + launch.dynamic_shared_bytes) +
+        ", \"accesses\": " + number(p.accesses) + ", \"coalesced\": " + number(p.coalesced) +
+        ", \"sectors\": " + number(p.sectors) + ", \"read\": " + number(p.read) +
+        ", \"written\": " + number(p.written) + ", \"conflicts\": " + number(p.conflicts) +
+        ", \"barriers\": " + number(p.barriers) + ", \"instructions\": {";
+    const char* comma = "";
+    for (const auto& [name, count] : p.by_name(*launch.kernel)) {
+        if (count.warps == 0) continue;
+        text += comma +
+                ("\"" + name + "\": [" + number(count.warps) + ", " + number(count.lanes) + "]");
+        comma = ", ";
+    }
+    return text + "}";
+}
+
+// Writes a line of JSON for each kernel when the process ends.
+struct Report {
+    std::mutex mutex;
+    std::map<std::string, Executed> kernels;
+    std::string folder;
+    bool profiles = false;
+
+    Report() {
+        if (const char* const name = std::getenv("CATENA_EMULATOR_COVERAGE"); name != nullptr)
+            folder = name;
+        profiles = !folder.empty() && std::getenv("CATENA_EMULATOR_PROFILE") != nullptr;
+    }
+    ~Report() {
+        if (folder.empty()) return;
+        const std::string path = folder + "/" + std::to_string(getpid()) + ".jsonl";
+        std::FILE* const file = std::fopen(path.c_str(), "a");
+        if (file == nullptr) return;
+        for (const auto& [name, executed] : kernels)
+            std::fprintf(file, "{\"kernel\": \"%s\"%s}\n", name.c_str(), executed.counts.c_str());
+        std::fclose(file);
+    }
+};
+
+Report& report() {
+    static Report all;
+    return all;
+}
+
+}  // namespace
+
+catena_machine::Fault run_and_count(Launch& launch) {
+    if (report().folder.empty()) return catena_machine::run(launch);
+    Profile profile;
+    if (report().profiles && launch.threads == 1) launch.profile = &profile;
+    catena_machine::Fault fault = catena_machine::run(launch);
+    const std::lock_guard lock(report().mutex);
+    Executed& executed = report().kernels[launch.kernel->name()];
+    std::uint64_t lanes = 0;
+    for (const Profile::Count& c : profile.instructions) lanes += c.lanes;
+    if (lanes > executed.lanes) {
+        executed.lanes = lanes;
+        executed.counts = text_of(launch, profile);
+    }
+    return fault;
+}
+
+}  // namespace catena_emulator

@@ -1,0 +1,12 @@
+// What was executed, for the tests' coverage and the prediction of speed.
+#pragma once
+
+#include "../../machine/machine.hpp"
+
+namespace catena_emulator {
+
+// Runs a kernel. If CATENA_EMULATOR_COVERAGE names a folder, the kernel is in a file there when the process
+// ends; with CATENA_EMULATOR_PROFILE=1 together with the counts of its launch of the most instructions.
+catena_machine::Fault run_and_count(catena_machine::Launch& launch);
+
+}  // namespace catena_emulator

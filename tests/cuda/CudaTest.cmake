@@ -5,6 +5,7 @@ get_property(cuda_modules GLOBAL PROPERTY CATENA_CUDA_MODULES)
 list(TRANSFORM cuda_modules PREPEND emulated- OUTPUT_VARIABLE emulated_targets)
 list(APPEND emulated_targets emulated-libraries)
 set(emulated_plugins "${PROJECT_BINARY_DIR}/tests/cuda/plugins")
+set(cuda_coverage "${PROJECT_BINARY_DIR}/tests/cuda/coverage/tests")  # see coverage/CMakeLists.txt
 set(genuine_plugins "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/catena/plugins")
 # The environment variables that select the emulated modules and the replacements of NVIDIA's libraries.
 set(emulated_cuda "CATENA_PLUGIN_PATH=${emulated_plugins}")
@@ -90,7 +91,9 @@ function(_catena_emulated_test test)
     set(settings ${arg_EMULATOR} ${ARGN})
     list(TRANSFORM settings PREPEND CATENA_EMULATOR_)
     _catena_cuda_test(${test} cuda "${emulated_plugins}" ENVIRONMENT ${emulated_cuda} ${settings}
-                      COMMAND ${arg_ON_EMULATOR})
+                      "CATENA_EMULATOR_COVERAGE=${cuda_coverage}/${test}" COMMAND ${arg_ON_EMULATOR})
+    set_property(GLOBAL APPEND PROPERTY CATENA_EMULATED_TESTS ${test})
+    set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED cuda-coverage)
 endfunction()
 function(_catena_cuda_test test side modules)
     cmake_parse_arguments(PARSE_ARGV 3 own "" "" "ENVIRONMENT;COMMAND")

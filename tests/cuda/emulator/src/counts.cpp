@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
@@ -53,6 +54,7 @@ struct Report {
     Report() {
         if (const char* const name = std::getenv("CATENA_EMULATOR_COVERAGE"); name != nullptr)
             folder = name;
+        if (!folder.empty()) std::filesystem::create_directories(folder);
         profiles = !folder.empty() && std::getenv("CATENA_EMULATOR_PROFILE") != nullptr;
     }
     ~Report() {
@@ -70,6 +72,8 @@ Report& report() {
     static Report all;
     return all;
 }
+// The folder shows that the emulator was loaded, even if no kernel runs.
+[[maybe_unused]] const Report& at_start = report();
 
 }  // namespace
 

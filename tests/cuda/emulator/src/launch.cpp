@@ -30,20 +30,20 @@ std::vector<std::byte> packed(const catena_machine::Kernel& kernel, void* const*
     return bytes;
 }
 
-std::string describe(const void* device, std::uintptr_t address) {
+std::string describe(const void* context, std::uintptr_t address) {
     const std::lock_guard lock(api());
-    const std::string what = wrong_address(address, *static_cast<const Device*>(device));
+    const std::string what = wrong_address(address, *static_cast<const InOrder*>(context)->device);
     return what.empty() ? "nothing is there" : what;
 }
 
 void run(Device& device, catena_machine::Launch launch) {
     const std::lock_guard one_kernel(device.running);
     if (fault_of(device) != cudaSuccess) return;
-    set_order(launch, launch.kernel);
+    const InOrder context = {&running(), &device};
+    set_order(launch, context, launch.kernel);
     launch.threads = config().threads;
     launch.reversed = config().reversed;
     launch.describe = describe;
-    launch.user = &device;
     {
         const std::lock_guard lock(api());
         launch.regions = regions_of(device);

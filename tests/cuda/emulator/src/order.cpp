@@ -30,8 +30,8 @@ std::uint32_t new_number(std::size_t stream, std::uint32_t in_stream) {
     return static_cast<std::uint32_t>(history().operations.size());
 }
 
-bool is_over(const void*, std::uint32_t number) {
-    const Operation& now = running();
+bool is_over(const void* context, std::uint32_t number) {
+    const Operation& now = *static_cast<const InOrder*>(context)->now;
     // Neighbouring elements were usually accessed by the same operation.
     static thread_local std::uint32_t asked_by = 0, over = 0;
     if (asked_by == now.number && over == number) return true;
@@ -92,11 +92,13 @@ void next_node() {
     now.number = new_number(now.stream, now.in_stream);
 }
 
-void set_order(catena_machine::Launch& launch, const catena_machine::Kernel* kernel) {
-    const std::uint32_t number = running().number;
+void set_order(catena_machine::Launch& launch, const InOrder& context,
+               const catena_machine::Kernel* kernel) {
+    const std::uint32_t number = context.now->number;
     launch.number = number;
     launch.after = is_over;
     launch.kernel_of = kernel_of;
+    launch.user = &context;
     const std::lock_guard lock(history().mutex);
     history().operations[number - 1].kernel = kernel;
 }
@@ -105,7 +107,8 @@ std::string touch(const void* data, std::size_t bytes, bool write) {
     const Device* const device = owner(data);
     if (device == nullptr || !config().races) return {};
     catena_machine::Launch launch = {};
-    set_order(launch, nullptr);
+    const InOrder context = {&running()};
+    set_order(launch, context, nullptr);
     return catena_machine::touch(device->heap.region(), reinterpret_cast<std::uintptr_t>(data),
                                  bytes, write, launch);
 }

@@ -11,6 +11,7 @@
 
 namespace catena_emulator {
 
+struct Device;
 struct Stream;
 
 using Clock = std::vector<std::uint32_t>;
@@ -33,8 +34,15 @@ void host_waited(const Clock& clock);
 Operation& running();
 void next_node();
 
-// Sets what the machine has to know of the running operation. kernel: nullptr for a copy or fill.
-void set_order(catena_machine::Launch& launch, const catena_machine::Kernel* kernel);
+// What the machine hands to the functions of a launch, on whatever thread.
+struct InOrder {
+    const Operation* now;
+    const Device* device = nullptr;
+};
+// Sets what the machine has to know of the running operation. kernel: nullptr for a copy or fill. The
+// context must exist during the launch.
+void set_order(catena_machine::Launch& launch, const InOrder& context,
+               const catena_machine::Kernel* kernel);
 // Notes the accesses of the running operation. Returns why one is a race, else "".
 std::string touch(const void* data, std::size_t bytes, bool write);
 // Names the instruction and thread that wrote an element last.

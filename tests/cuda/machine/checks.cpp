@@ -41,7 +41,7 @@ std::uint8_t distance(std::uint32_t a, std::uint32_t b, std::uint32_t threads) {
 bool concurrent(const Touch& t, const Touch& me, const Launch* launch, std::uint32_t threads) {
     if (t.launch == 0) return false;
     if (t.launch != me.launch)
-        return launch != nullptr && launch->after != nullptr &&
+        return launch != nullptr && t.launch > launch->over && launch->after != nullptr &&
                !launch->after(launch->user, t.launch);
     const auto apart = std::max<std::uint32_t>(t.spread, distance(t.thread, me.thread, threads));
     if (apart == one_thread) return false;
@@ -118,7 +118,6 @@ void Block::begin(const Launch& l, std::uint64_t n, std::uint32_t n_threads) {
     shared_states.resize(shared.size());
     shared_touched.resize(shared.size() / 4 + 1);
     std::fill_n(shared_states.begin(), bytes, Byte::unwritten);
-    std::fill_n(shared.begin(), bytes, 0xff);
     const std::size_t local_bytes = code->local_bytes * threads;
     local.resize(std::max(local.size(), local_bytes + 16));
     local_states.resize(local.size());

@@ -87,6 +87,7 @@ struct Launch {
     int threads = 1;                       // OS threads that run blocks
     bool reversed = false;                 // the last blocks and warps run first
     std::uint32_t number = 1;  // of this launch among all; the accesses are noted under it
+    std::uint32_t over = 0;    // all that was noted under a number up to this one has ended
     // Whether all that was noted under a number has ended before this launch begins. nullptr: always.
     bool (*after)(const void* user, std::uint32_t number) = nullptr;
     const void* user = nullptr;

@@ -15,6 +15,7 @@ namespace {
 
 using catena_machine::Byte;
 
+constexpr std::size_t quarantine = std::size_t{32} << 20;
 constexpr std::size_t unit = 512;                         // alignment of blocks and smallest gap
 constexpr unsigned char fresh_byte = 0xff;                // NaN in every floating type, and -1
 constexpr std::size_t fresh_most = std::size_t{1} << 20;  // maximum bytes that are filled per block
@@ -109,7 +110,8 @@ void* Heap::allocate(std::size_t bytes) {
     }
     if (base_ == 0) return nullptr;
     const std::size_t room = (bytes + unit - 1) / unit * unit + unit;
-    // Freed memory is reused as late as possible.
+    // Freed memory is reused late, but not so late that the process touches all of the heap.
+    if (next_ > base_ + quarantine && used_ < quarantine / 2) next_ = base_;
     for (int round = 0; round < 2; ++round) {
         std::uintptr_t at = round == 0 ? next_ : base_;
         for (auto next = blocks_.lower_bound(at); at + room <= base_ + size_; ++next) {
@@ -128,15 +130,6 @@ void* Heap::allocate(std::size_t bytes) {
     return nullptr;
 }
 
-// Forgets who accessed a block. Its start is aligned, and no other block is behind its end on a page.
-void Heap::forget(std::uintptr_t begin, std::size_t bytes) {
-    constexpr std::size_t page = 4096;
-    char* const from = reinterpret_cast<char*>(touched_) + touched_room(offset(begin));
-    const std::size_t size = touched_room((bytes + unit - 1) / unit * unit);
-    static_assert(unit / 4 * catena_machine::touched_bytes % page == 0);
-    madvise(from, size, MADV_DONTNEED);  // gives zeros
-}
-
 void Heap::release(void* data) {
     const auto block = blocks_.find(reinterpret_cast<std::uintptr_t>(data));
     {
@@ -144,7 +137,6 @@ void Heap::release(void* data) {
         std::memset(data, fresh_byte, std::min(block->second, fresh_most));
     }
     std::fill_n(states(block->first), block->second, Byte::free);
-    if (touched_ != nullptr) forget(block->first, block->second);
     used_ -= block->second;
     blocks_.erase(block);
 }

@@ -44,7 +44,6 @@ public:
 
 private:
     void map();
-    void forget(std::uintptr_t begin, std::size_t bytes);
 
     int file_ = -1;
     std::uintptr_t base_ = 0;

@@ -17,7 +17,8 @@ struct Known {
 };
 struct History {
     std::mutex mutex;
-    std::deque<Known> operations;  // by number - 1
+    std::deque<Known> operations;                       // by number - 1
+    std::vector<std::vector<std::uint32_t>> of_stream;  // the first number of each work, in order
 };
 History& history() {
     static auto* const all = new History;
@@ -26,8 +27,12 @@ History& history() {
 
 std::uint32_t new_number(std::size_t stream, std::uint32_t in_stream) {
     const std::lock_guard lock(history().mutex);
-    history().operations.push_back({stream, in_stream, nullptr});
-    return static_cast<std::uint32_t>(history().operations.size());
+    History& h = history();
+    h.operations.push_back({stream, in_stream, nullptr});
+    const auto number = static_cast<std::uint32_t>(h.operations.size());
+    if (h.of_stream.size() <= stream) h.of_stream.resize(stream + 1);
+    if (h.of_stream[stream].size() < in_stream) h.of_stream[stream].push_back(number);
+    return number;
 }
 
 bool is_over(const void* context, std::uint32_t number) {
@@ -101,6 +106,14 @@ void set_order(catena_machine::Launch& launch, const InOrder& context,
     launch.user = &context;
     const std::lock_guard lock(history().mutex);
     history().operations[number - 1].kernel = kernel;
+    // What comes before the first work of any stream that may not be over.
+    launch.over = number - 1;
+    const Clock& before = context.now->before;
+    for (std::size_t s = 0; s < history().of_stream.size(); ++s) {
+        const auto& numbers = history().of_stream[s];
+        const std::size_t first = s < before.size() ? before[s] : 0;
+        if (first < numbers.size()) launch.over = std::min(launch.over, numbers[first] - 1);
+    }
 }
 
 std::string touch(const void* data, std::size_t bytes, bool write) {

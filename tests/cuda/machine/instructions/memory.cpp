@@ -1,40 +1,84 @@
 // Memory, atomics, and lanes that work together.
 #include "lanes.hpp"
+#include "quick.hpp"
 
 namespace catena_machine::MACHINE_ISA {
 namespace {
 
 template <class M>
-void load(Warp& w, const Instruction& in) {
+void put(Warp& w, const Instruction& in, int lane, const unsigned char* from) {
+    for (int k = 0; k < in.count; ++k) {
+        M m;
+        std::memcpy(&m, from + k * sizeof m, sizeof m);
+        unsigned char* const to = w.at<unsigned char>(in.at[k]) + lane * in.wide[0];
+        if (in.wide[0] == sizeof m) {
+            std::memcpy(to, &m, sizeof m);
+        } else {
+            i64 wide = 0;
+            if constexpr (is_floating<M>) std::memcpy(&wide, &m, sizeof m);
+            else wide = static_cast<i64>(m);
+            std::memcpy(to, &wide, in.wide[0]);
+        }
+    }
+}
+// n: the bytes of an access. A constant for those that are usual, which makes their checks short.
+template <class M, std::size_t n>
+void load_lanes(Warp& w, const Instruction& in) {
+    const Quick quick(w, in);
+    M* const plain = in.count == 1 && in.wide[0] == sizeof(M) ? w.at<M>(in.at[0]) : nullptr;
+    const unsigned char* from = nullptr;
+    u64 last = 0;
+    int repeated = 0;
     for (u32 rest = w.active; rest != 0; rest &= rest - 1) {
         const int lane = __builtin_ctz(rest);
-        const auto* from =
-            static_cast<const unsigned char*>(w.access(in, lane, w.address(in, lane), false));
-        for (int k = 0; k < in.count; ++k) {
-            M m;
-            std::memcpy(&m, from + k * sizeof m, sizeof m);
-            unsigned char* const to = w.at<unsigned char>(in.at[k]) + lane * in.wide[0];
-            if (in.wide[0] == sizeof m) {
-                std::memcpy(to, &m, sizeof m);
-            } else {
-                i64 wide = 0;
-                if constexpr (is_floating<M>) std::memcpy(&wide, &m, sizeof m);
-                else wide = static_cast<i64>(m);
-                std::memcpy(to, &wide, in.wide[0]);
-            }
+        const u64 address = w.address(in, lane);
+        // Lanes often read the same place. The second shows the check that there are several.
+        repeated = address == last && from != nullptr ? repeated + 1 : 0;
+        if (repeated < 2 || (in.space != Space::global && in.space != Space::shared)) {
+            from = quick.find<false>(lane, address, n != 0 ? n : in.bytes);
+            if (from == nullptr)
+                from = static_cast<const unsigned char*>(w.access(in, lane, address, false));
+            last = address;
         }
+        if (plain != nullptr) std::memcpy(plain + lane, from, sizeof(M));
+        else put<M>(w, in, lane, from);
+    }
+}
+template <class M>
+void load(Warp& w, const Instruction& in) {
+    const int first = __builtin_ctz(w.active);
+    if ((in.at[4] & 1) != 0 && (w.address(in, first) & window_mask) == param_window) {
+        // An argument of the kernel: the same for all lanes.
+        const auto* const from =
+            static_cast<const unsigned char*>(w.access(in, first, w.address(in, first), false));
+        for (u32 rest = w.active; rest != 0; rest &= rest - 1)
+            put<M>(w, in, __builtin_ctz(rest), from);
+    } else if (in.bytes == sizeof(M)) {
+        load_lanes<M, sizeof(M)>(w, in);
+    } else {
+        load_lanes<M, 0>(w, in);
+    }
+}
+template <class M, std::size_t n>
+void store_lanes(Warp& w, const Instruction& in) {
+    const Quick quick(w, in);
+    for (u32 rest = w.active; rest != 0; rest &= rest - 1) {
+        const int lane = __builtin_ctz(rest);
+        alignas(16) unsigned char value[16];
+        for (int k = 0; k < in.count; ++k)
+            std::memcpy(value + k * sizeof(M), w.at<unsigned char>(in.at[k]) + lane * in.wide[0],
+                        sizeof(M));
+        const u64 address = w.address(in, lane);
+        if (unsigned char* const to = quick.find<true>(lane, address, n != 0 ? n : in.bytes);
+            to != nullptr)
+            std::memcpy(to, value, n != 0 ? n : in.bytes);
+        else w.store(in, lane, address, value);
     }
 }
 template <class M>
 void store(Warp& w, const Instruction& in) {
-    for (u32 rest = w.active; rest != 0; rest &= rest - 1) {
-        const int lane = __builtin_ctz(rest);
-        unsigned char value[16];
-        for (int k = 0; k < in.count; ++k)
-            std::memcpy(value + k * sizeof(M), w.at<unsigned char>(in.at[k]) + lane * in.wide[0],
-                        sizeof(M));
-        w.store(in, lane, w.address(in, lane), value);
-    }
+    if (in.bytes == sizeof(M)) store_lanes<M, sizeof(M)>(w, in);
+    else store_lanes<M, 0>(w, in);
 }
 template <auto f, class T>
 void atomic(Warp& w, const Instruction& in) {

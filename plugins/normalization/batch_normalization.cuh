@@ -15,7 +15,7 @@ struct NormalProduct : ChannelOperation<cuda::Types<T, T, S, double>, cuda::Type
 };
 // Inputs: sum of gy, sum of gy times the normalized x. Outputs: the gradients of gamma and beta.
 template <class T>
-struct ChannelGradients : ChannelOperation<cuda::Types<double, double>, cuda::Types<T, T>> {
+struct ChannelGradients : ChannelOperation<cuda::Types<double, double>, cuda::Types<T, T>, false> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[1];
         y[1] = x[0];

@@ -8,11 +8,12 @@
 
 namespace catena::plugins {
 
-template <class In, class Out>
-using ChannelOperation = cuda::Operation<In, Out, double, true>;
+// broadcasts: some inputs have one value per channel.
+template <class In, class Out, bool broadcasts = true>
+using ChannelOperation = cuda::Operation<In, Out, double, broadcasts>;
 
 template <class T>
-struct ScaledValue : ChannelOperation<cuda::Types<T>, cuda::Types<T>> {
+struct ScaledValue : ChannelOperation<cuda::Types<T>, cuda::Types<T>, false> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[0] * share;
     }
@@ -28,7 +29,7 @@ struct SquaredDeviation : ChannelOperation<cuda::Types<T, double>, cuda::Types<T
 };
 // Inputs: mean, var. Outputs: mean, var, and 1 / sqrt(var + eps), the inverse deviation.
 template <class V, class S>
-struct ChannelStatistics : ChannelOperation<cuda::Types<V, V>, cuda::Types<S, S, double>> {
+struct ChannelStatistics : ChannelOperation<cuda::Types<V, V>, cuda::Types<S, S, double>, false> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[0];
         y[1] = x[1];

@@ -1,7 +1,7 @@
 // catena-conformance: checks every function of the plugins in a folder by its declared examples,
 // and prints a line for each.
 //
-// usage: catena-conformance FOLDER [--device NAME] [--time] [FUNCTION...]
+// usage: catena-conformance FOLDER [--device NAME] [--part K N] [--time] [FUNCTION...]
 //   --device  loads only the backend DEVICE.catena and the kernels FAMILY.DEVICE.catena, and checks
 //             catena's own functions with them
 #include <catena/testing/conform.hpp>
@@ -60,6 +60,7 @@ struct Arguments {
     std::string folder;
     std::string device;
     bool time = false;
+    std::size_t part = 0, parts = 1;  // of the functions, for tests that run beside each other
     std::vector<std::string> functions;
 };
 
@@ -69,14 +70,18 @@ Arguments parse(int argc, char** argv) {
         const std::string word = argv[i];
         if (word == "--time") a.time = true;
         else if (word == "--device" && i + 1 < argc) a.device = argv[++i];
-        else if (word.rfind("--", 0) == 0)
-            throw std::invalid_argument("expected --device NAME or --time, got " + word);
+        else if (word == "--part" && i + 2 < argc) {
+            a.part = std::stoul(argv[++i]) - 1;
+            a.parts = std::stoul(argv[++i]);
+        } else if (word.rfind("--", 0) == 0)
+            throw std::invalid_argument("expected --device NAME, --part K N or --time, got " +
+                                        word);
         else if (a.folder.empty()) a.folder = word;
         else a.functions.push_back(word);
     }
     if (a.folder.empty())
         throw std::invalid_argument(
-            "usage: catena-conformance FOLDER [--device NAME] [--time] [FUNCTION...]");
+            "usage: catena-conformance FOLDER [--device NAME] [--part K N] [--time] [FUNCTION...]");
     return a;
 }
 
@@ -106,7 +111,8 @@ int run(const Arguments& arguments) {
     const itimerval none = {};
     const std::vector<std::string> names =
         arguments.functions.empty() ? world.names() : arguments.functions;
-    for (const std::string& name : names) {
+    for (std::size_t i = arguments.part; i < names.size(); i += arguments.parts) {
+        const std::string& name = names[i];
         if (!arguments.device.empty() && name.rfind("catena.", 0) != 0) continue;
         using Clock = std::chrono::steady_clock;
         const auto start = Clock::now();

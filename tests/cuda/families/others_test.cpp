@@ -104,6 +104,15 @@ TEST_CASE_TEMPLATE("gradients of what is broadcast are summed", T, float, double
     check_both<T>("catena.where", {draw<T>({6, 1}, 1), draw<T>({6, 7}, 2), draw<T>({7}, 3)});
 }
 
+TEST_CASE_TEMPLATE("gradients that need an operand that is broadcast", T, float, double, Float16) {
+    const Array x = draw<T>({5, 9}, 1, 0.5, 2), row = draw<T>({9}, 2, 0.5, 2);
+    for (const char* name :
+         {"catena.pow", "catena.fmod", "catena.swiglu", "catena.bce_with_logits", "catena.huber"}) {
+        check_both<T>(name, {x, row});
+        check_both<T>(name, {row, x}, {}, true, true);
+    }
+}
+
 TEST_CASE("integers: sums, comparisons, arithmetic") {
     const Array a = Array::random<std::int64_t>({17, 9}, 1, -50, 50);
     const Array b = Array::random<std::int64_t>({9}, 2, -50, 50);

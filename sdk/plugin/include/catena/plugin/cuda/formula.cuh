@@ -50,11 +50,12 @@ struct Forward : Operation<InputTypes<F, T...>, Types<OutputType<F, T...>>,
 };
 
 // Inputs: gy, x, y, without data if the formula does not use them. Outputs: the gradients of x;
-// bool inputs have none.
+// bool inputs have none. Only x can be broadcast: gy and y have the shape of the elements.
 template <class F, class... T>
 struct Backward : Operation<decltype(Types<OutputType<F, T...>>() + InputTypes<F, T...>() +
                                      Types<OutputType<F, T...>>()),
-                            InputTypes<F, T...>, Compute<FormulaType<T...>>, (n_inputs<F> > 1)> {
+                            InputTypes<F, T...>, Compute<FormulaType<T...>>,
+                            (n_inputs<F> > 1 && retained_by_formula<F>().x != 0)> {
     using Value = Compute<FormulaType<T...>>;
     __device__ __forceinline__ void operator()(const Value* in, Value* out) const {
         const auto g = gradient_of<F, Value>(in[0], in + 1, in[1 + n_inputs<F>], attributes.data());
@@ -106,7 +107,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
         const catena_tensor* gx = call.gx[i];
         if (gx == nullptr) continue;
         const Result to = detail::result(gx, call.req[i]);
-        if constexpr (Op::walks)
+        if constexpr (n > 1)
             if (!same_shape(*gx, *call.gy[0])) {
                 sum(queue, op, shape, in, static_cast<int>(i), Repeats{shape, shape_of(*gx)},
                     static_cast<FormulaType<T...>*>(to.data), to.add, call.scratch);

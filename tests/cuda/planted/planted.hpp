@@ -1,3 +1,4 @@
+// The kernels with planted faults.
 #pragma once
 
 #include <cuda_runtime.h>

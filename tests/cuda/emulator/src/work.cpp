@@ -1,3 +1,4 @@
+// Work on the CPU that counts as work of a device.
 #include "emulator/work.hpp"
 
 #include <algorithm>

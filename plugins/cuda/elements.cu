@@ -71,7 +71,6 @@ int least_capability() {
 cudaError_t launch_fill(cudaStream_t stream, int processors, void* dst, const void* value,
                         uint32_t value_bytes, uint64_t n) {
     switch (value_bytes) {
-        case 1: return fill_with<uint8_t>(stream, processors, dst, value, n);
         case 2: return fill_with<uint16_t>(stream, processors, dst, value, n);
         case 4: return fill_with<uint32_t>(stream, processors, dst, value, n);
         case 8: return fill_with<uint64_t>(stream, processors, dst, value, n);

@@ -104,8 +104,11 @@ void fold(const cuda::Call<F>& call, Tensor<const T> x, const Kept& shape, const
     using Total = typename S::Total;
     using Put = Finished<Finish, A, B>;
     const Put put = {finish, first.y, second.y, first.add, second.add};
-    if (x.size() == 0)
-        return cuda::each(call.queue(), size_of(shape.shape()), WithoutElements<Total, Put>{put});
+    if (x.size() == 0) {
+        if constexpr (Total::of_none)
+            cuda::each(call.queue(), size_of(shape.shape()), WithoutElements<Total, Put>{put});
+        return;
+    }
     const cuda::Fold lanes(x.shape, [&](std::size_t d) { return shape.reduced(d); });
     Total* const partial = lanes.splits > 1 ? call.template scratch<Total>() : nullptr;
     call.launch(&fold_kernel<S, T, Put>,

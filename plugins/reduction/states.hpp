@@ -19,6 +19,7 @@ struct None {};
 // The numbers of a state. Lanes keep those of w states in arrays, for vectors.
 template <class A, class B = None>
 struct Two {
+    static constexpr bool of_none = true;  // there is a result of no elements
     A first;
     B second;
 };
@@ -32,6 +33,7 @@ using Place = std::conditional_t<sizeof(C) == 4, std::int32_t, std::int64_t>;
 template <class C, class I, bool largest, bool places>
 struct Extreme : Two<C, I> {
     using Number = C;
+    static constexpr bool of_none = false;
     static constexpr bool even = false;  // all lanes must have the same number of elements
     using Total = Extreme<C, std::int64_t, largest, places>;
     using Limits = std::numeric_limits<C>;

@@ -137,6 +137,13 @@ TEST_CASE("splits: of rows, of axes between others, more than the threads that j
     check(draw<float>({2, 8200}, 1), along(1), false);
     check(draw<float>({2, 520, 9}, 1), along(1), true);
     check(draw<float>({1300, 17}, 1), along(0), false);  // 10 splits, joined by 8 threads
+    // Of splits 1 and 8, equal ones, the thread of splits 0 and 8 joins 8 first.
+    Array x = Array::constant({1300, 17}, plugin::dtype_of<float>(), 0);
+    for (const std::int64_t row : {135, 1045})
+        for (const std::int64_t column : {0, 16})
+            x.set(row * 17 + column, column == 0 ? 1 : no_number);
+    for (const char* name : {"catena.max", "catena.argmax", "catena.argmin"})
+        check_both<float>(name, {x}, along(0), false);
 }
 
 TEST_CASE_TEMPLATE("reductions without elements, and without results", T, float, double, Float16) {

@@ -111,7 +111,7 @@ void* Heap::allocate(std::size_t bytes) {
     if (base_ == 0) return nullptr;
     const std::size_t room = (bytes + unit - 1) / unit * unit + unit;
     // Freed memory is reused late, but not so late that the process touches all of the heap.
-    if (next_ > base_ + quarantine && used_ < quarantine / 2) next_ = base_;
+    if (next_ - base_ > quarantine + 2 * used_) next_ = base_;
     for (int round = 0; round < 2; ++round) {
         std::uintptr_t at = round == 0 ? next_ : base_;
         for (auto next = blocks_.lower_bound(at); at + room <= base_ + size_; ++next) {

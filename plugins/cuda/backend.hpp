@@ -116,7 +116,8 @@ catena_status CATENA_CALL memory(catena_ctx* ctx, void* dev, uint64_t* free_byte
 
 // elements.cu. Returns the lowest capability that this build has code for: 80 for 8.0.
 int least_capability();
-// Fills n elements of 2, 4, 8 or 16 bytes each on the current device; a single byte is a memset. processors: its multiprocessors.
+// Fills n elements of 2, 4, 8 or 16 bytes each on the current device; for one byte there is a memset.
+// processors: its multiprocessors.
 cudaError_t launch_fill(cudaStream_t stream, int processors, void* dst, const void* value,
                         uint32_t value_bytes, uint64_t n);
 // As in catena_memory.

@@ -86,11 +86,16 @@ std::string other_access(const Touch& t, const Touch& me, const Launch* launch, 
     if (clash(word.write)) return other_access(word.write, me, launch, own, threads, "written");
     if (write && clash(word.read)) return other_access(word.read, me, launch, own, threads, "read");
     // Of several threads only the last is kept, and how far they are apart; of threads that access
-    // different bytes, only the last.
+    // different bytes, only the last; of readers in two streams without an order, only the first.
     Touch& mine = write ? word.write : word.read;
+    if (!write && mine.launch != me.launch && concurrent(mine, me, launch, threads)) return {};
     if (mine.launch == me.launch) {
-        if (mine.thread == me.thread) {
+        const bool no_barrier =
+            mine.barriers == me.barriers && mine.warp_barriers == me.warp_barriers;
+        if (mine.thread == me.thread && no_barrier) {
             me.bytes |= mine.bytes;
+            me.atomic &= mine.atomic;
+            me.spread = mine.spread;
         } else if (!write && (mine.bytes & me.bytes) != 0 &&
                    concurrent(mine, me, launch, threads)) {
             me.bytes |= mine.bytes;
@@ -112,6 +117,7 @@ void Block::begin(const Launch& l, std::uint64_t n, std::uint32_t n_threads) {
     index = {static_cast<unsigned>(n % l.grid.x), static_cast<unsigned>(n / l.grid.x % l.grid.y),
              static_cast<unsigned>(n / l.grid.x / l.grid.y)};
     barriers = 0;
+    if (l.profile != nullptr) sectors.clear();
     if (++serial == 0) ++serial;
     const std::size_t bytes = (code->shared_bytes + 15) / 16 * 16 + l.dynamic_shared_bytes;
     shared.resize(std::max(shared.size(), bytes + 16));

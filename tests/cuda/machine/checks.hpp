@@ -1,6 +1,8 @@
 // The memory of a block, and the checks of each access.
 #pragma once
 
+#include <unordered_set>
+
 #include "warp.hpp"
 
 namespace catena_machine {
@@ -27,6 +29,7 @@ struct Block {
     std::vector<unsigned char> shared, local;
     std::vector<Byte> shared_states, local_states;
     std::vector<Touched> shared_touched;
+    std::unordered_set<std::uint64_t> sectors;  // of global memory, for a profile
 
     void begin(const Launch& launch, std::uint64_t number, std::uint32_t threads);
     std::string describe(const Warp& warp, std::int32_t pc, int lane) const;

@@ -64,9 +64,9 @@ struct Profile {
         std::uint64_t warps = 0, lanes = 0;  // that executed an instruction
     };
     std::vector<Count> instructions;
-    std::uint64_t accesses = 0;           // of global memory, by warps
-    std::uint64_t coalesced = 0;          // those that move no more sectors than their bytes fill
-    std::uint64_t sectors = 0;            // of 32 bytes, that these accesses move
+    std::uint64_t accesses = 0;   // of global memory, by warps
+    std::uint64_t coalesced = 0;  // those that move no more sectors than their bytes fill
+    std::uint64_t sectors = 0;    // of 32 bytes; once for each block, whose cache keeps them
     std::uint64_t read = 0, written = 0;  // different bytes
     std::uint64_t conflicts = 0;  // further passes over shared memory, as lanes need the same bank
     std::uint64_t barriers = 0;   // of blocks

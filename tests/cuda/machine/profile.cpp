@@ -20,8 +20,9 @@ void count_global(const Warp& w, const Instruction& in, Profile& profile) {
         for (std::uint64_t s = address / sector; s <= (address + in.bytes - 1) / sector && n < 64;
              ++s)
             sectors[n++] = s;
-        if (address != last) bytes += in.bytes;  // lanes that read the same word move it once
+        if (address == last) continue;  // lanes that read the same word move it once
         last = address;
+        bytes += in.bytes;
         for (const Region& r : w.block->launch->regions) {
             if (r.touched == nullptr || address < r.begin || address + in.bytes > r.end) continue;
             const std::uint32_t launch = w.block->launch->number;
@@ -37,7 +38,8 @@ void count_global(const Warp& w, const Instruction& in, Profile& profile) {
     std::sort(sectors, sectors + n);
     const auto moved = static_cast<std::uint64_t>(std::unique(sectors, sectors + n) - sectors);
     ++profile.accesses;
-    profile.sectors += moved;
+    for (std::uint64_t i = 0; i < moved; ++i)
+        profile.sectors += w.block->sectors.insert(sectors[i]).second ? 1 : 0;
     // A start that is not aligned may cost one sector more.
     if (moved <= (bytes + sector - 1) / sector + 1) ++profile.coalesced;
 }

@@ -133,12 +133,15 @@ void Runner::join_blocked() {
 void Runner::stuck() {
     const Group& g = blocked_.front();
     const Instruction& in = block->code->instructions[static_cast<std::size_t>(g.pc)];
-    const int lane = __builtin_ctz(g.lanes);
+    int lane = __builtin_ctz(g.lanes);
     std::string why = "waits for lanes that do not come: ";
     if (in.control == Control::barrier) {
         why = "barrier in divergent code: ";
     } else {
-        const std::uint32_t missing = at<std::uint32_t>(in.at[5])[lane] & ~g.lanes;
+        const std::uint32_t* const masks = at<std::uint32_t>(in.at[5]);
+        std::uint32_t rest = g.lanes;
+        while ((masks[lane] & ~g.lanes) == 0 && (rest &= rest - 1) != 0) lane = __builtin_ctz(rest);
+        const std::uint32_t missing = masks[lane] & ~g.lanes;
         why += "its mask names lane " + std::to_string(__builtin_ctz(missing)) +
                ((missing & ~live) != 0 ? ", which has ended; " : "; ");
     }
@@ -168,7 +171,8 @@ Pause Runner::run() {
     for (;;) {
         const Instruction& in = code[pc];
         active = in.predicate == no_slot ? group_ : group_ & holding(in);
-        if (profile != nullptr && active != 0) count(*this, in, *profile);
+        if (profile != nullptr && active != 0 && in.control < Control::barrier)
+            count(*this, in, *profile);
         if (active == 0) {
             ++pc;
         } else if (in.control == Control::none) {
@@ -199,6 +203,7 @@ Pause Runner::run() {
             active = group_;
             if (in.control == Control::barrier) {
                 if (group_ == live) {
+                    if (profile != nullptr) count(*this, in, *profile);
                     ++pc;
                     return Pause::barrier;
                 }
@@ -206,6 +211,7 @@ Pause Runner::run() {
             } else if (!masks_agree(in)) {
                 block_here();
             } else {
+                if (profile != nullptr) count(*this, in, *profile);
                 // Lanes with different masks take part in different operations.
                 for (std::uint32_t rest = group_; rest != 0; rest &= ~active) {
                     active = at<std::uint32_t>(in.at[5])[__builtin_ctz(rest)];

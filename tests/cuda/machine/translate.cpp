@@ -72,6 +72,7 @@ public:
         body(frame, kernel);
         Instruction end;
         end.control = Control::exit;
+        predicate_ = no_slot;
         emit(end);
     }
     std::shared_ptr<Code> code() { return code_; }
@@ -359,8 +360,11 @@ void Translator::call(const std::vector<std::string_view>& operands) {
     bind(function->second.results, results);
     bind(function->second.parameters, arguments);
     const std::string_view text = text_;
+    const Source source = source_, caller = caller_;
     body(frame, function->second);
     text_ = text;
+    source_ = source;
+    caller_ = caller;
 }
 
 void Translator::move(Type type, const std::vector<std::string_view>& operands) {
@@ -535,9 +539,9 @@ void Translator::instruction(std::string_view op, std::string_view text) {
         in.run = entry("trap").run;
         emit(in);
     } else if ((is("bar") || is("barrier")) && !has("warp")) {
-        if (!has("sync") || operands.size() != 1) stop("expected a barrier of all threads");
+        if (!has("sync") || operands.size() != 1 || literal(operands[0], Type::b32) != 0)
+            stop("expected barrier 0 of all threads");
         in.control = Control::barrier;
-        in.offset = static_cast<std::int64_t>(literal(operands[0], Type::b32).value_or(0));
         emit(in);
     } else if (is("membar") || is("fence")) {
         // Accesses are executed one after the other.

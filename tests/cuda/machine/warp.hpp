@@ -60,9 +60,9 @@ struct Warp {
                  bool atomic = false);
     void store(const Instruction& in, int lane, std::uint64_t address, const void* value);
     std::uint64_t address(const Instruction& in, int lane) const {
-        const std::uint64_t base =
-            in.wide[1] == 4 ? at<std::uint32_t>(in.at[4])[lane] : at<std::uint64_t>(in.at[4])[lane];
-        return base + static_cast<std::uint64_t>(in.offset);
+        if (in.wide[1] == 4)
+            return at<std::uint32_t>(in.at[4])[lane] + static_cast<std::uint32_t>(in.offset);
+        return at<std::uint64_t>(in.at[4])[lane] + static_cast<std::uint64_t>(in.offset);
     }
 };
 

@@ -238,6 +238,14 @@ TEST_CASE("two streams without an order") {
     REQUIRE(launch(kernels.add_one, 1, 32, 0, two, x.data) == cudaSuccess);
     check_fault(cudaErrorLaunchFailure, "add_one", "add_one", "", "thread (0, 0, 0)",
                 "no event or wait orders");
+    // A write after two streams have read: one of the readers is not over.
+    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    const Memory<float> y(1024), z(1024);
+    REQUIRE(launch(kernels.read_all, 1, 32, 0, one, (const float*)x.data, y.data) == cudaSuccess);
+    REQUIRE(launch(kernels.read_all, 1, 32, 0, two, (const float*)x.data, z.data) == cudaSuccess);
+    REQUIRE(launch(kernels.add_one, 1, 32, 0, two, x.data) == cudaSuccess);
+    check_fault(cudaErrorLaunchFailure, "add_one", "add_one", "st.global.f32", "thread (0, 0, 0)",
+                "race: read by");
     for (const cudaStream_t s : {one, two}) CHECK(cudaStreamDestroy(s) == cudaSuccess);
     CHECK(cudaEventDestroy(event) == cudaSuccess);
 }

@@ -108,6 +108,7 @@ Registry& registry() {
 
 }  // namespace
 
+// Code is kept: reports name instructions of kernels whose module is gone.
 std::shared_ptr<Code> Code::read(const void* data) {
     const auto* text = static_cast<const char*>(data);
     auto code = std::make_shared<Code>();
@@ -116,6 +117,9 @@ std::shared_ptr<Code> Code::read(const void* data) {
     else if (magic == wrapper_magic) code->fat_binary_ = load<Wrapper>(text).data;
     else if (text[0] == '.' || (text[0] == '/' && text[1] == '/')) code->ptx_ = text;
     else return nullptr;
+    static auto* const all = new std::vector<std::shared_ptr<Code>>;
+    const std::lock_guard lock(api());
+    all->push_back(code);
     return code;
 }
 

@@ -57,8 +57,9 @@ struct Report {
         if (!folder.empty()) std::filesystem::create_directories(folder);
         profiles = !folder.empty() && std::getenv("CATENA_EMULATOR_PROFILE") != nullptr;
     }
-    ~Report() {
+    void write() {
         if (folder.empty()) return;
+        const std::lock_guard lock(mutex);
         const std::string path = folder + "/" + std::to_string(getpid()) + ".jsonl";
         std::FILE* const file = std::fopen(path.c_str(), "a");
         if (file == nullptr) return;
@@ -68,9 +69,15 @@ struct Report {
     }
 };
 
+Report& report();
+
 Report& report() {
-    static Report all;
-    return all;
+    // Not destroyed, because threads of streams may still run.
+    static auto* const all = [] {
+        std::atexit([] { report().write(); });
+        return new Report;
+    }();
+    return *all;
 }
 // The folder shows that the emulator was loaded, even if no kernel runs.
 [[maybe_unused]] const Report& at_start = report();

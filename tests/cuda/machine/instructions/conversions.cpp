@@ -64,10 +64,7 @@ T in_whole_numbers(T x, int mode) {
 template <class D, class S>
 D converted(S s, int mode) {
     if constexpr (is_half<S>) {
-        const double x = widened(s);
-        if constexpr (is_half<D> || (is_floating<D> && sizeof(D) < 8))
-            return converted<D>(static_cast<float>(x), mode);
-        else return converted<D>(x, mode);
+        return converted<D>(static_cast<float>(widened(s)), mode);
     } else if constexpr (is_half<D>) {
         double x = static_cast<double>(s);
         if ((mode & to_integer) != 0) x = in_whole_numbers(x, mode);

@@ -83,6 +83,8 @@ struct Quick {
                     if (!apart(t.read, thread, bytes)) return nullptr;
                     set(t.write, thread, bytes);
                 } else {
+                    // A reader of another stream, without an order.
+                    if (t.read.launch != number && t.read.launch > over) return nullptr;
                     note_read(t.read, thread, bytes);
                 }
             }
@@ -98,13 +100,14 @@ private:
         if (n == 16) std::memcpy(&b, states + 8, 8);
         return a == wanted && b == wanted;
     }
-    // Of several threads that read, the first is kept, and how far apart they are.
+    // Of several threads that read, the first is kept, and how far apart they are. As in note().
     void note_read(Touch& t, std::uint32_t thread, std::uint32_t bytes) const {
         const bool same_warp = (t.thread - first_thread) / 32 == (thread - first_thread) / 32;
         if (t.launch != number || (t.bytes & bytes) == 0) {
             set(t, thread, bytes);
         } else if (!in_block(t)) {
             t.spread = 3;
+            t.bytes = (t.bytes | bytes) & 0xf;
         } else if (t.spread != 3 &&
                    (t.barriers != me.barriers ||
                     (t.spread < 2 && same_warp && t.warp_barriers != me.warp_barriers))) {
@@ -118,7 +121,8 @@ private:
         }
     }
     void set(Touch& t, std::uint32_t thread, std::uint32_t bytes) const {
-        const bool mine = t.launch == number && t.thread == thread;
+        const bool mine = t.launch == number && t.thread == thread && t.barriers == me.barriers &&
+                          t.warp_barriers == me.warp_barriers;
         const std::uint32_t before_it = mine ? t.bytes : 0;
         t = me;
         t.thread = thread;

@@ -311,6 +311,18 @@ TEST_CASE("races in shared memory") {
     const std::string zero = "@%p5 st.shared.u32 [memory], 0;\nbar.sync 0;\n";
     fine(zero + "red.shared.add.u32 [memory], %t;\nbar.sync 0;\nld.shared.u32 %r4, [memory];");
     race(zero + "red.shared.add.u32 [memory], %t;\nld.shared.u32 %r4, [memory];", "[memory]");
+    // A thread's atomic does not hide its plain write, nor its second read that of another thread.
+    race(
+        "setp.eq.u32 %p4, %t, 0;\n@%p4 st.shared.u32 [memory], 0;\nred.shared.add.u32 [memory], 1;",
+        "[memory]");
+    race(zero +
+             "ld.shared.u32 %r4, [memory];\n@%p5 ld.shared.u32 %r4, [memory];\n"
+             "@%p5 st.shared.u32 [memory], 7;",
+         "st.shared.u32 [memory], 7");
+    // A byte that was read before a barrier is not read again by a read of its neighbour.
+    fine(zero +
+         "@%p5 ld.shared.u8 %r4, [memory];\nbar.sync 0;\n@%p5 ld.shared.u8 %r4, [memory+1];\n"
+         "setp.eq.u32 %p4, %t, 1;\n@%p4 st.shared.u8 [memory], 9;");
 }
 
 // Two buffers whose accesses are noted.

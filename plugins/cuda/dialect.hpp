@@ -204,8 +204,8 @@ CATENA_FN void reduce(const Args& a) {
             const V other = exchanged(acc, apart);
             const bool upper = (thread & apart) != 0;
             const int width = apart / step, base = member & ~(2 * width - 1);
-            const V low = upper ? other : acc, high = upper ? acc : other;
-            acc = base + width < filled ? Op::join(low, high) : low;
+            if (base + width < filled) acc = upper ? Op::join(other, acc) : Op::join(acc, other);
+            else if (upper) acc = other;
         }
         if (team > 1 && span > 32) {
             V* const shared = (V*)buffer.bytes;

@@ -36,7 +36,6 @@ enum class Type : std::uint8_t {
 // Bytes of a value in a register or in memory; a predicate has one.
 std::size_t size_of(Type type);
 bool is_float(Type type);
-bool is_signed(Type type);
 // Returns Type::none if the text is not a type.
 Type type_named(std::string_view text);
 std::string_view name_of(Type type);
@@ -86,7 +85,6 @@ enum : std::int32_t {
     combine_mask = 96,
     combine_not = 128,
     second_result = 256,
-    second_operand = 512
 };
 
 // Values that a warp finds in registers when it begins.

@@ -141,7 +141,6 @@ std::size_t size_of(Type type) {
     return sizes[static_cast<std::size_t>(type)];
 }
 bool is_float(Type type) { return type >= Type::f16 && type <= Type::f64; }
-bool is_signed(Type type) { return type >= Type::s8 && type <= Type::s64; }
 
 Declaration declaration(std::string_view text, std::uint32_t line) {
     Declaration d;
@@ -160,7 +159,6 @@ Declaration declaration(std::string_view text, std::uint32_t line) {
     while (reader.peek() == '[') {
         const std::string_view extent = trimmed(reader.enclosed());
         d.elements *= extent.empty() ? 0 : number(extent, line);
-        d.has_extent = true;
     }
     if (reader.take('=')) d.values = reader.peek() == '{' ? reader.enclosed() : reader.word();
     d.alignment = std::max(d.alignment, size_of(d.type));

@@ -42,7 +42,6 @@ struct Declaration {
     std::string_view name;
     std::size_t alignment = 1, elements = 1;
     std::string_view values;
-    bool has_extent = false;
     std::size_t bytes() const { return elements * size_of(type); }
 };
 Declaration declaration(std::string_view text, std::uint32_t line);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t lanes = 32;
 
 struct Symbol {
-    enum class Kind { reg, shared, local, param, variable } kind;
+    bool is_register = false;
     Type type = Type::none;
     Slot slot = no_slot;        // of a register; of the first one of a family
     std::size_t count = 0;      // of the registers of a family, such as %r<11>
@@ -64,8 +64,7 @@ public:
             const Declaration d = declaration(text, kernel.line);
             std::size_t& used = code_->argument_bytes;
             used = (used + d.alignment - 1) / d.alignment * d.alignment;
-            frame.scopes.back()[d.name] = {Symbol::Kind::param, d.type, no_slot, 0,
-                                           param_window + used};
+            frame.scopes.back()[d.name] = {false, d.type, no_slot, 0, param_window + used};
             code_->parameters.push_back({used, d.bytes(), d.alignment});
             used += d.bytes();
         }
@@ -176,9 +175,9 @@ const Symbol* Translator::find(std::string_view name, Symbol& of_family) {
     if (variable == module_.variables.end()) return nullptr;
     const Variable& v = variable->second;
     if (v.space == Space::shared)
-        return &(frame_->scopes.front()[name] = {Symbol::Kind::shared, Type::b8, no_slot, 0,
+        return &(frame_->scopes.front()[name] = {false, Type::b8, no_slot, 0,
                                                  v.is_dynamic ? dynamic_shared : new_shared(v)});
-    of_family = {Symbol::Kind::variable, Type::b8};
+    of_family = {false, Type::b8};
     of_family.address = reinterpret_cast<std::uintptr_t>(module_.memory.data()) + v.offset;
     return &of_family;
 }
@@ -206,7 +205,7 @@ Slot Translator::operand(std::string_view text, Type type, std::uint8_t* width) 
     }
     Symbol other;
     const Symbol& s = symbol(text, other);
-    if (s.kind != Symbol::Kind::reg) return constant(s.address + offset, bytes);
+    if (!s.is_register) return constant(s.address + offset, bytes);
     if (width != nullptr) *width = static_cast<std::uint8_t>(size_of(s.type));
     else if (size_of(s.type) != bytes)
         stop("expected a register of " + std::to_string(bytes) + " bytes, got '" +
@@ -222,7 +221,7 @@ Slot Translator::result(std::string_view text, std::uint8_t* width) {
     }
     Symbol other;
     const Symbol& s = symbol(text, other);
-    if (s.kind != Symbol::Kind::reg) stop("expected a register, got '" + std::string(text) + "'");
+    if (!s.is_register) stop("expected a register, got '" + std::string(text) + "'");
     if (width != nullptr) *width = static_cast<std::uint8_t>(size_of(s.type));
     return s.slot;
 }
@@ -314,7 +313,7 @@ void Translator::directive(std::string_view word, Reader& reader) {
         const Type type = type_named(text.substr(1, space - 1));
         if (type == Type::none) stop("unknown type of registers '" + std::string(text) + "'");
         for (std::string_view name : split(text.substr(space))) {
-            Symbol s = {Symbol::Kind::reg, type};
+            Symbol s = {true, type};
             if (const std::size_t open = name.find('<'); open != std::string_view::npos) {
                 s.count = std::strtoul(std::string(name.substr(open + 1)).c_str(), nullptr, 10);
                 name = name.substr(0, open);
@@ -327,8 +326,7 @@ void Translator::directive(std::string_view word, Reader& reader) {
         const bool shared = word == ".shared";
         std::size_t& used = shared ? code_->shared_bytes : code_->local_bytes;
         used = (used + d.alignment - 1) / d.alignment * d.alignment;
-        scope[d.name] = {shared ? Symbol::Kind::shared : Symbol::Kind::local, d.type, no_slot, 0,
-                         shared ? used : local_window + used};
+        scope[d.name] = {false, d.type, no_slot, 0, shared ? used : local_window + used};
         used += d.bytes();
     } else {
         refuse(line_, "unknown directive '" + std::string(word) + "'");

@@ -54,10 +54,9 @@ __device__ __forceinline__ V exchanged(const V& own, int apart) {
     return other;
 }
 
-// Combines the values of a group of threads in a fixed order: within a warp pairwise, then warp by
-// warp. Each of them gets the same result. The group has `lanes` threads, a power of two, whose
-// indices in the block differ by `step`, also a power of two; the calling thread is number `lane`.
-// All threads of the block must call it.
+// Combines the values of a group of threads pairwise, in a fixed order. Each of them gets the
+// result. The group has `lanes` threads, a power of two, whose indices in the block differ by
+// `step`, another; the calling thread is number `lane`. All threads of the block must call it.
 template <class V, class Join>
 __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, const Join& join) {
     constexpr int warp = 32;
@@ -66,8 +65,7 @@ __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, co
     CATENA_ROLL
     for (int apart = step; apart < warp && apart < lanes * step; apart *= 2) {
         const V other = exchanged(own, apart);
-        const bool upper = (t & apart) != 0;
-        own = join(upper ? other : own, upper ? own : other);
+        own = (t & apart) != 0 ? join(other, own) : join(own, other);
     }
     if (lanes * step <= warp || lanes == 1) return own;
     __syncthreads();  // `shared` is no longer read by an earlier call

@@ -9,17 +9,6 @@ namespace {
 
 static_assert(sizeof(Touched) == touched_bytes);
 
-// Whether all n states, 1, 2, 4, 8 or 16, are this one.
-bool all_are(const Byte* states, std::size_t n, Byte state) {
-    const std::uint64_t wanted = 0x0101010101010101 * static_cast<std::uint64_t>(state);
-    std::uint64_t some = wanted;
-    for (std::size_t at = 0; at < n; at += 8) {
-        std::memcpy(&some, states + at, std::min<std::size_t>(n, 8));
-        if (some != wanted) return false;
-    }
-    return true;
-}
-
 std::string text_of(const Instruction& in, std::uint64_t address, bool write) {
     char text[80];
     std::snprintf(text, sizeof text, "%s %d bytes at 0x%llx: ", write ? "writes" : "reads",

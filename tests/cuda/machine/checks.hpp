@@ -16,6 +16,15 @@ std::string describe(const Code& code, std::uint32_t pc);
 // Adds an instruction that the active lanes of a warp are about to execute.
 void count(const Warp& warp, const Instruction& in, Profile& profile);
 
+// Whether all n states, 1, 2, 4, 8 or 16, are this one. Always inlined, as instructions/ needs.
+inline __attribute__((always_inline)) bool all_are(const Byte* states, std::size_t n, Byte state) {
+    const std::uint64_t wanted = 0x0101010101010101 * static_cast<std::uint64_t>(state);
+    std::uint64_t a = wanted, b = wanted;
+    std::memcpy(&a, states, n < 8 ? n : 8);
+    if (n == 16) std::memcpy(&b, states + 8, 8);
+    return a == wanted && b == wanted;
+}
+
 struct Block {
     const Launch* launch = nullptr;
     const Code* code = nullptr;

@@ -31,8 +31,8 @@ void rounded(Warp& w, const Instruction& in) {
     std::fesetround(FE_TONEAREST);
 }
 
-// The approximations of the hardware, with errors as large as the manual allows: the exact value is
-// moved by one unit in the last place, up or down, as a hash of the operand says. Exact results of
+// The approximations of the hardware: the exact value is moved by one unit in the last place, up or
+// down, as a hash of the operand says. The manual allows as much or more. Exact results of
 // simple operands stay: 2 to a whole number, for one, on which NVIDIA's own library relies.
 inline float approximate(double exact, u32 operand) {
     const float x = static_cast<float>(exact);
@@ -71,10 +71,10 @@ double upper_half(double x) {
     if (__builtin_fabs(r) < std::numeric_limits<double>::min()) r = __builtin_copysign(0.0, r);
     return std::bit_cast<double>(std::bit_cast<u64>(r) & upper);
 }
-// Division by huge numbers gives 0, or NaN for an infinity.
 inline float quotient(float a, float b) {
     return approximate(static_cast<double>(a) / b, std::bit_cast<u32>(a) ^ std::bit_cast<u32>(b));
 }
+// Division by huge numbers gives 0, or NaN for an infinity.
 inline float quotient_by_reciprocal(float a, float b) {
     const float size = __builtin_fabsf(b);
     if (size > 0x1p126f && size < std::numeric_limits<float>::infinity())
@@ -82,30 +82,21 @@ inline float quotient_by_reciprocal(float a, float b) {
     return quotient(a, b);
 }
 
+// Adds a function of one operand and More for each rounding mode.
 template <auto f, class T, class... More>
 void add_rounded(Table& t, const char* rn, const char* rz, const char* rm, const char* rp) {
-    if constexpr (sizeof...(More) == 0) {
-        constexpr Handler run = &unary<f, T, T>;
-        const auto put = [&](const char* name, Handler h) {
-            t.add(name, type_of<T>, h, {type_of<T>, type_of<T>});
-        };
-        put(rn, run), put(rz, &rounded<run, FE_TOWARDZERO>), put(rm, &rounded<run, FE_DOWNWARD>),
-            put(rp, &rounded<run, FE_UPWARD>);
-    } else if constexpr (sizeof...(More) == 1) {
-        constexpr Handler run = &binary<f, T, T, T>;
-        const auto put = [&](const char* name, Handler h) {
-            t.add(name, type_of<T>, h, {type_of<T>, type_of<T>, type_of<T>});
-        };
-        put(rn, run), put(rz, &rounded<run, FE_TOWARDZERO>), put(rm, &rounded<run, FE_DOWNWARD>),
-            put(rp, &rounded<run, FE_UPWARD>);
-    } else {
-        constexpr Handler run = &ternary<f, T, T, T, T>;
-        const auto put = [&](const char* name, Handler h) {
-            t.add(name, type_of<T>, h, {type_of<T>, type_of<T>, type_of<T>, type_of<T>});
-        };
-        put(rn, run), put(rz, &rounded<run, FE_TOWARDZERO>), put(rm, &rounded<run, FE_DOWNWARD>),
-            put(rp, &rounded<run, FE_UPWARD>);
-    }
+    constexpr Handler run = [] {
+        if constexpr (sizeof...(More) == 0) return &unary<f, T, T>;
+        else if constexpr (sizeof...(More) == 1) return &binary<f, T, T, T>;
+        else return &ternary<f, T, T, T, T>;
+    }();
+    const auto put = [&](const char* name, Handler h) {
+        t.add(name, type_of<T>, h, {type_of<T>, type_of<T>, type_of<More>...});
+    };
+    put(rn, run);
+    put(rz, &rounded<run, FE_TOWARDZERO>);
+    put(rm, &rounded<run, FE_DOWNWARD>);
+    put(rp, &rounded<run, FE_UPWARD>);
 }
 
 template <class T>

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "../warp.hpp"
 
@@ -32,87 +33,32 @@ struct bhalf {
 };
 
 template <class T>
-constexpr Type type_of = Type::none;
-template <>
-constexpr Type type_of<u8> = Type::u8;
-template <>
-constexpr Type type_of<u16> = Type::u16;
-template <>
-constexpr Type type_of<u32> = Type::u32;
-template <>
-constexpr Type type_of<u64> = Type::u64;
-template <>
-constexpr Type type_of<i8> = Type::s8;
-template <>
-constexpr Type type_of<i16> = Type::s16;
-template <>
-constexpr Type type_of<i32> = Type::s32;
-template <>
-constexpr Type type_of<i64> = Type::s64;
-template <>
-constexpr Type type_of<half> = Type::f16;
-template <>
-constexpr Type type_of<bhalf> = Type::bf16;
-template <>
-constexpr Type type_of<float> = Type::f32;
-template <>
-constexpr Type type_of<double> = Type::f64;
-template <>
-constexpr Type type_of<bool> = Type::pred;
+constexpr Type type_of = std::is_same_v<T, half>     ? Type::f16
+                         : std::is_same_v<T, bhalf>  ? Type::bf16
+                         : std::is_same_v<T, float>  ? Type::f32
+                         : std::is_same_v<T, double> ? Type::f64
+                         : std::is_unsigned_v<T>     ? (sizeof(T) == 1   ? Type::u8
+                                                        : sizeof(T) == 2 ? Type::u16
+                                                        : sizeof(T) == 4 ? Type::u32
+                                                                         : Type::u64)
+                                                     : (sizeof(T) == 1   ? Type::s8
+                                                        : sizeof(T) == 2 ? Type::s16
+                                                        : sizeof(T) == 4 ? Type::s32
+                                                                         : Type::s64);
 
+template <class T>
+constexpr bool is_unsigned = std::is_unsigned_v<T>;
+template <class T>
+using uns = std::make_unsigned_t<T>;  // for arithmetic that wraps around
 __extension__ using Wide = unsigned __int128;
 __extension__ using SignedWide = __int128;
+template <class T, class U, class S>
+using signed_as = std::conditional_t<is_unsigned<T>, U, S>;
+// The integer of twice the size.
 template <class T>
-struct Wider {
-    using type = void;
-};
-template <>
-struct Wider<u16> {
-    using type = u32;
-};
-template <>
-struct Wider<i16> {
-    using type = i32;
-};
-template <>
-struct Wider<u32> {
-    using type = u64;
-};
-template <>
-struct Wider<i32> {
-    using type = i64;
-};
-template <>
-struct Wider<u64> {
-    using type = Wide;
-};
-template <>
-struct Wider<i64> {
-    using type = SignedWide;
-};
-template <class T>
-using wider = typename Wider<T>::type;
-// Arithmetic that wraps around.
-template <class T>
-struct Unsigned {
-    using type = T;
-};
-template <>
-struct Unsigned<i16> {
-    using type = u16;
-};
-template <>
-struct Unsigned<i32> {
-    using type = u32;
-};
-template <>
-struct Unsigned<i64> {
-    using type = u64;
-};
-template <class T>
-using uns = typename Unsigned<T>::type;
-template <class T>
-constexpr bool is_unsigned = T(-1) > T(0);
+using wider = std::conditional_t<
+    sizeof(T) == 2, signed_as<T, u32, i32>,
+    std::conditional_t<sizeof(T) == 4, signed_as<T, u64, i64>, signed_as<T, Wide, SignedWide>>>;
 
 template <class Body>
 inline __attribute__((always_inline)) void for_lanes(const Warp& w, Body body) {

@@ -14,9 +14,7 @@ void put(Warp& w, const Instruction& in, int lane, const unsigned char* from) {
         if (in.wide[0] == sizeof m) {
             std::memcpy(to, &m, sizeof m);
         } else {
-            i64 wide = 0;
-            if constexpr (is_floating<M>) std::memcpy(&wide, &m, sizeof m);
-            else wide = static_cast<i64>(m);
+            const auto wide = static_cast<i64>(m);
             std::memcpy(to, &wide, in.wide[0]);
         }
     }

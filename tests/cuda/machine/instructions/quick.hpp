@@ -68,8 +68,8 @@ struct Quick {
             return nullptr;
         if (states != nullptr) {
             const Byte* const s = states + at;
-            if (!are(s, n, Byte::written)) {
-                if (!write || !are(s, n, Byte::unwritten)) return nullptr;
+            if (!all_are(s, n, Byte::written)) {
+                if (!write || !all_are(s, n, Byte::unwritten)) return nullptr;
                 std::memset(states + at, static_cast<int>(Byte::written), n);
             }
         }
@@ -93,13 +93,6 @@ struct Quick {
     }
 
 private:
-    static bool are(const Byte* states, std::size_t n, Byte state) {
-        const std::uint64_t wanted = 0x0101010101010101 * static_cast<std::uint64_t>(state);
-        std::uint64_t a = wanted, b = wanted;
-        std::memcpy(&a, states, n < 8 ? n : 8);
-        if (n == 16) std::memcpy(&b, states + 8, 8);
-        return a == wanted && b == wanted;
-    }
     // Of several threads that read, the first is kept, and how far apart they are. As in note().
     void note_read(Touch& t, std::uint32_t thread, std::uint32_t bytes) const {
         const bool same_warp = (t.thread - first_thread) / 32 == (thread - first_thread) / 32;

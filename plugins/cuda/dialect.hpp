@@ -145,13 +145,13 @@ template <class V>
 struct alignas(16) slots {
     unsigned char bytes[256 * sizeof(V)];
 };
-// Returns the value of the thread of the warp whose index differs in the bits `apart`.
+// Returns the value of the thread of the warp with index `thread`, modulo 32.
 template <class V>
-CATENA_FN V exchanged(const V& own, int apart) {
+CATENA_FN V value_of(const V& own, int thread) {
     unsigned words[(sizeof(V) + 3) / 4] = {};
     memcpy(words, &own, sizeof(V));
 #pragma unroll
-    for (unsigned& word : words) word = __shfl_xor_sync(0xffffffffu, word, apart);
+    for (unsigned& word : words) word = __shfl_sync(0xffffffffu, word, thread);
     V other;
     memcpy(&other, words, sizeof(V));
     return other;
@@ -198,14 +198,12 @@ CATENA_FN void reduce(const Args& a) {
                 first_value = false;
             }
         }
-        // Joins the values of the members below `filled`: of a warp by shuffles, of warps in order.
+        // Joins the values of the members below `filled`, in order: the first member of each warp gets
+        // the warp's value by shuffles, and member 0 joins those of the warps.
         const int span = team * step;  // threads of a team
         for (int apart = step; apart < 32 && apart < span; apart *= 2) {
-            const V other = exchanged(acc, apart);
-            const bool upper = (thread & apart) != 0;
-            const int width = apart / step, base = member & ~(2 * width - 1);
-            if (base + width < filled) acc = upper ? Op::join(other, acc) : Op::join(acc, other);
-            else if (upper) acc = other;
+            const V other = value_of(acc, thread + apart);
+            if (member + apart / step < filled) acc = Op::join(acc, other);
         }
         if (team > 1 && span > 32) {
             V* const shared = (V*)buffer.bytes;

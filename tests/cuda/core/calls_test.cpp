@@ -262,6 +262,26 @@ TEST_CASE("memory is given back when the recording is over, which CUDA would not
     CHECK(values(y) == values(x + x + x));
 }
 
+TEST_CASE("a reduction from a formula joins elements in order, whatever their number") {
+    const auto run = reduction(
+        "int64 x", "int64 y", "Run{x, x, true}",
+        "Run{a.first, b.last, a.good && b.good && a.last + 1 == b.first}",
+        "y = a.good ? a.last - a.first + 1 : -1", "", "run",
+        {.reduce_type = "Run", .preamble = "struct Run { long long first, last; bool good; };"});
+    for (const std::int64_t n : {1, 2, 3, 31, 32, 33, 64, 100, 255, 256, 257, 1030, 70000}) {
+        CAPTURE(n);
+        const Array x = ramp(n).astype(Dtype::int64).to(gpu());
+        CHECK(run(x).item<std::int64_t>() == n);
+        if (n > 2000) continue;
+        const Array rows = F::broadcast_to(x, {3, n}),
+                    columns = F::broadcast_to(F::reshape(x, {n, 1}), {n, 3});
+        for (std::int64_t i = 0; i < 3; ++i) {
+            CHECK(run(rows, 1)[i].item<std::int64_t>() == n);
+            CHECK(run(columns, 0)[i].item<std::int64_t>() == n);
+        }
+    }
+}
+
 // A GPU fails until the process ends, so there this case runs in a process of its own.
 TEST_CASE("a fault comes with the names of the last calls: functions, formulas, recordings" *
           doctest::skip(!emulated)) {

@@ -40,15 +40,15 @@ void each(const Queue& queue, std::int64_t n, const Rule& rule) {
     if (n > 0) queue.launch(&each_kernel<Rule>, queue.grid(n), block, rule, n);
 }
 
-// Returns the value of the thread of the warp whose index differs in the bits `apart`. All threads
-// of the warp must call it.
+// Returns the value of the thread of the warp with index `thread`, modulo 32. All threads of the warp
+// must call it.
 template <class V>
-__device__ __forceinline__ V exchanged(const V& own, int apart) {
+__device__ __forceinline__ V value_of(const V& own, int thread) {
     static_assert(std::is_trivially_copyable_v<V>);
     unsigned words[(sizeof(V) + 3) / 4] = {};
     memcpy(words, &own, sizeof(V));
     CATENA_UNROLL
-    for (unsigned& word : words) word = __shfl_xor_sync(0xffffffffu, word, apart);
+    for (unsigned& word : words) word = __shfl_sync(0xffffffffu, word, thread);
     V other;
     memcpy(&other, words, sizeof(V));
     return other;
@@ -62,20 +62,21 @@ __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, co
     constexpr int warp = 32;
     __shared__ V shared[block];
     const int t = static_cast<int>(threadIdx.x);
-    CATENA_ROLL
-    for (int apart = step; apart < warp && apart < lanes * step; apart *= 2) {
-        const V other = exchanged(own, apart);
-        own = (t & apart) != 0 ? join(other, own) : join(own, other);
+    const int first = t - lane * step;
+    CATENA_ROLL  // afterwards the first thread of the group in each warp has the warp's value
+        for (int apart = step; apart < warp && apart < lanes * step; apart *= 2) {
+        const V next = value_of(own, t + apart);
+        own = join(own, next);
     }
-    if (lanes * step <= warp || lanes == 1) return own;
+    if (lanes * step <= warp || lanes == 1) return value_of(own, first);
     __syncthreads();  // `shared` is no longer read by an earlier call
     shared[t] = own;
     __syncthreads();
     const int apart = step < warp ? warp : step;
-    int at = t - lane * step;
-    own = shared[at];
+    own = shared[first];
     CATENA_ROLL
-    for (const int end = at + lanes * step; (at += apart) < end;) own = join(own, shared[at]);
+    for (int at = first + apart; at < first + lanes * step; at += apart)
+        own = join(own, shared[at]);
     return own;
 }
 

@@ -108,13 +108,11 @@ __device__ __forceinline__ T store_as(C x) {
     }
 }
 
-// The number of elements that a thread processes at a time: 16 bytes of the smallest type, but at
-// most 64 bytes of any type.
+// The number of elements that a thread processes at a time: 16 bytes of the largest type, so that
+// adjacent threads access adjacent bytes of each array.
 template <class... T>
 constexpr int pack_width() {
-    const auto least = static_cast<int>(std::min({sizeof(T)...}));
-    const auto most = static_cast<int>(std::max({sizeof(T)...}));
-    return std::max(16 / most, std::min(16 / least, 8));
+    return static_cast<int>(16 / std::max({sizeof(T)...}));
 }
 // The number of bytes of a pack that one instruction moves.
 template <class T, int width>

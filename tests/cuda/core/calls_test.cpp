@@ -273,12 +273,11 @@ TEST_CASE("a reduction from a formula joins elements in order, whatever their nu
         const Array x = ramp(n).astype(Dtype::int64).to(gpu());
         CHECK(run(x).item<std::int64_t>() == n);
         if (n > 2000) continue;
-        const Array rows = F::broadcast_to(x, {3, n}),
-                    columns = F::broadcast_to(F::reshape(x, {n, 1}), {n, 3});
-        for (std::int64_t i = 0; i < 3; ++i) {
-            CHECK(run(rows, 1)[i].item<std::int64_t>() == n);
-            CHECK(run(columns, 0)[i].item<std::int64_t>() == n);
-        }
+        const std::vector<std::int64_t> expected(3, n);
+        const Array rows = F::broadcast_to(x, {3, n});
+        const Array columns = F::broadcast_to(F::reshape(x, {n, 1}), {n, 3});
+        CHECK(run(rows, 1).to_vector<std::int64_t>() == expected);
+        CHECK(run(columns, 0).to_vector<std::int64_t>() == expected);
     }
 }
 

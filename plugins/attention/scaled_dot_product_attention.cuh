@@ -290,7 +290,7 @@ private:
 
 enum class AttentionStep : std::int64_t { log_sum, sum, of_bias };
 template <class T, AttentionStep step>
-__global__ void __launch_bounds__(cuda::block)
+__global__ void __launch_bounds__(cuda::block, step == AttentionStep::sum ? 1 : 2)
     attention_kernel(const __grid_constant__ AttentionOnDevice<T> x) {
     __shared__ typename AttentionBlock<T>::Shared shared;
     const AttentionBlock<T> block(x, shared);

@@ -29,25 +29,32 @@ __global__ void __launch_bounds__(cuda::block)
 }
 inline std::int64_t nll_blocks(std::int64_t n) { return (n + cuda::block - 1) / cuda::block; }
 
-// The gradient at each label; NaN, at class 0, if it is out of range. The other gradients are 0.
 template <class T, class S>
 struct NllGradient {
-    using C = cuda::Compute<T>;
-    __device__ __forceinline__ void operator()(std::int64_t i) const {
-        const std::int64_t label = t[i];
-        if (label == t.ignored) return;
-        const C g =
-            -targets.at(label) * (cuda::load_as<C>(gy[each != 0 ? i : 0]) / static_cast<C>(*by));
-        const std::int64_t c = label >= 0 && label < targets.classes ? label : 0;
-        cuda::store(gx[(i / inner * targets.classes + c) * inner + i % inner], true, g);
-    }
     Labels t;
     TargetsOnDevice<T> targets;
     const S* by;
     const T* gy;
     T* gx;
-    std::int64_t inner, each;
+    std::int64_t each, add;
 };
+// The gradient at each label; NaN, at class 0, if it is out of range. The other gradients are 0.
+template <class T, class S>
+__global__ void __launch_bounds__(cuda::block)
+    nll_gradient_kernel(const cuda::Lines lines, const __grid_constant__ NllGradient<T, S> p) {
+    using C = cuda::Compute<T>;
+    const cuda::Line line(lines);
+    if (!line.there) return;
+    const std::int64_t label = p.t[line.index];
+    const bool any = label != p.t.ignored;
+    const std::int64_t c = label >= 0 && label < p.targets.classes ? label : 0;
+    const C g = any ? -p.targets.at(label) * (cuda::load_as<C>(p.gy[p.each != 0 ? line.index : 0]) /
+                                              static_cast<C>(*p.by))
+                    : C(0);
+    for (std::int64_t i = line.lane; i < line.end; i += lines.lanes)
+        if (p.add == 0 || (any && i == c))
+            cuda::store(p.gx[line.at(i)], p.add != 0, i == c ? g : C(0));
+}
 
 }  // namespace catena::plugins
 
@@ -79,16 +86,15 @@ struct catena::plugin::cuda::Kernels<catena::plugins::NllLoss> {
         using namespace catena::plugins;
         const auto t = call.template x<I>(1);
         const auto gx = call.template gx<T>(0);
-        if (!gx) return;
-        const Axis axis(gx.shape, 1);
-        if (!call.adds(0)) call.zero(gx);
-        const NllGradient<T, S> rule = {.t = Labels(call, t),
-                                        .targets = {call, axis.length, 0},
-                                        .by = call.template y<S>(1).data,
-                                        .gy = call.template gy<T>(0).data,
-                                        .gx = gx.data,
-                                        .inner = axis.inner,
-                                        .each = call.template attr<"reduce">() == "no"};
-        each(call.queue(), t.size(), rule);
+        if (!gx || gx.size() == 0) return;
+        const Lines lines(Axis(gx.shape, 1));
+        const NllGradient<T, S> p = {.t = Labels(call, t),
+                                     .targets = {call, lines.length, 0},
+                                     .by = call.template y<S>(1).data,
+                                     .gy = call.template gy<T>(0).data,
+                                     .gx = gx.data,
+                                     .each = call.template attr<"reduce">() == "no",
+                                     .add = call.adds(0)};
+        call.launch(&nll_gradient_kernel<T, S>, lines.blocks(), block, lines, p);
     }
 };

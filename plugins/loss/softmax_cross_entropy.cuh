@@ -44,26 +44,8 @@ __global__ void __launch_bounds__(cuda::block)
     losses.put(line.index, there, loss);
 }
 
-// gx = (softmax(x) * sum of q - q) * gy / norms[0]; 0 for ignored labels.
 template <class T, class S>
 struct EntropyGradient {
-    using C = cuda::Compute<T>;
-    __device__ __forceinline__ void operator()(std::int64_t i) const {
-        const std::int64_t outer = i / (inner * targets.classes);
-        const std::int64_t line = outer * inner + i % inner;
-        const std::int64_t label = t[line];
-        const C scale = cuda::load_as<C>(gy[each != 0 ? line : 0]) / static_cast<C>(norms[0]);
-        C g = 0;
-        if (label != t.ignored && scale != C(0)) {  // else 0, even if scores are inf or NaN
-            const std::int64_t c = i / inner % targets.classes;
-            const C at = targets.at(label);
-            g = math::exp(cuda::load_as<C>(x[i]) - static_cast<C>(largest[line])) *
-                (scale * (at + static_cast<C>(norms[1])) / static_cast<C>(sums[line]));
-            if (targets.each != C(0)) g -= scale * targets.everywhere(c);
-            if (c == label) g -= scale * at;
-        }
-        cuda::store(gx[i], add != 0, g);
-    }
     const T* x;
     Labels t;
     TargetsOnDevice<T> targets;
@@ -72,8 +54,33 @@ struct EntropyGradient {
     const S* norms;
     const T* gy;
     T* gx;
-    std::int64_t inner, each, add;
+    std::int64_t each, add;
 };
+// gx = (softmax(x) * sum of q - q) * gy / norms[0]; 0 for ignored labels.
+template <class T, class S>
+__global__ void __launch_bounds__(cuda::block)
+    entropy_gradient_kernel(const cuda::Lines lines,
+                            const __grid_constant__ EntropyGradient<T, S> p) {
+    using C = cuda::Compute<T>;
+    const cuda::Line line(lines);
+    if (!line.there) return;
+    const std::int64_t label = p.t[line.index];
+    const C scale =
+        cuda::load_as<C>(p.gy[p.each != 0 ? line.index : 0]) / static_cast<C>(p.norms[0]);
+    const bool any = label != p.t.ignored && scale != C(0);  // else 0, even if x is inf or NaN
+    const C at = p.targets.at(label);
+    const C by = scale * (at + static_cast<C>(p.norms[1])) / static_cast<C>(p.sums[line.index]);
+    const auto most = static_cast<C>(p.largest[line.index]);
+    for (std::int64_t i = line.lane; i < line.end; i += lines.lanes) {
+        C g = 0;
+        if (any) {
+            g = math::exp(cuda::load_as<C>(p.x[line.at(i)]) - most) * by;
+            if (p.targets.each != C(0)) g -= scale * p.targets.everywhere(i);
+            if (i == label) g -= scale * at;
+        }
+        cuda::store(p.gx[line.at(i)], p.add != 0, g);
+    }
+}
 
 // The targets of each label; NaN if it is out of range.
 template <class T>
@@ -129,20 +136,19 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
         const auto gx = call.template gx<T>(0);
         const S* const largest = call.template y<S>(1).data;
         if (!gx || gx.size() == 0) return;
-        const Axis axis(x.shape, 1);
-        const EntropyGradient<T, S> rule = {
+        const Lines lines(Axis(x.shape, 1));
+        const EntropyGradient<T, S> p = {
             .x = x.data,
             .t = Labels(call, t),
-            .targets = {call, axis.length, call.template attr<"label_smoothing">()},
+            .targets = {call, lines.length, call.template attr<"label_smoothing">()},
             .largest = largest,
             .sums = largest + t.size(),
             .norms = call.template y<S>(2).data,
             .gy = call.template gy<T>(0).data,
             .gx = gx.data,
-            .inner = axis.inner,
             .each = call.template attr<"reduce">() == "no",
             .add = call.adds(0)};
-        each(call.queue(), gx.size(), rule);
+        call.launch(&entropy_gradient_kernel<T, S>, lines.blocks(), block, lines, p);
     }
 };
 

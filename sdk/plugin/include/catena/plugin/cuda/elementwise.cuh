@@ -203,8 +203,10 @@ __device__ __forceinline__ void apply_flat(const Op& op, const void* const* in, 
     }
 }
 
+// At least one block of a multiprocessor: without this number, ptxas spills a few registers of some
+// kernels to make room for more threads, which are not needed where each loads 16 bytes at a time.
 template <class Op>
-__global__ void __launch_bounds__(block) flat_kernel(const __grid_constant__ Flat<Op> p) {
+__global__ void __launch_bounds__(block, 1) flat_kernel(const __grid_constant__ Flat<Op> p) {
     const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * block + threadIdx.x;
     apply_flat(p.op(), p.in, p.out, p.sets, thread, p.packs, p.packs * width<Op> + thread, p.n,
                static_cast<std::int64_t>(gridDim.x) * block);

@@ -30,7 +30,7 @@ struct Many : Packed<Op> {
 inline constexpr std::int64_t many_units = 4 * block;  // packs of each block
 
 template <class Op>
-__global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Many<Op> p) {
+__global__ void __launch_bounds__(block, 1) many_kernel(const __grid_constant__ Many<Op> p) {
     constexpr int ports = n_in<Op>;
     int k = 0;
     for (int last = p.n; last - k > 1;) {

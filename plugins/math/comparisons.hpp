@@ -1,8 +1,6 @@
 // Elementwise comparisons, maximum, minimum and where.
 #pragma once
 
-#include <functional>
-
 #include <catena/plugin.hpp>
 
 namespace catena::plugins {
@@ -18,26 +16,38 @@ constexpr auto comparison(const char* name, const char* doc, const Port& y = Por
         .example("x0=(3)[1,1] x1=()[1,1]");
 }
 
-// For formulas of gradients, in which all values have one dtype.
-template <class Compare>
+// What holds between two numbers.
+enum Relation : unsigned { less = 1, equal = 2, greater = 4, unordered = 8 };
+
+// For formulas of gradients, in which all values have one dtype. y = 1 if one of the relations holds.
+template <unsigned relations>
 struct Comparison {
     using types = Numbers;
+    static constexpr unsigned relation = relations;
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {
-        return math::where(Compare()(x0, x1), T(1), T(0));
+        return math::where(compare(x0, x1), T(1), T(0));
+    }
+
+private:
+    CATENA_FN static bool compare(auto x0, auto x1) {
+        if constexpr (relations == equal) return x0 == x1;
+        else if constexpr (relations == greater) return x0 > x1;
+        else if constexpr (relations == (greater | equal)) return x0 >= x1;
+        else return x0 != x1;
     }
 };
 
-struct Equal : Comparison<std::equal_to<>> {
+struct Equal : Comparison<equal> {
     static constexpr auto about =
         comparison("catena.equal", "y = 1 where x0 equals x1, else 0, in the inputs' dtype");
 };
-struct Greater : Comparison<std::greater<>> {
+struct Greater : Comparison<greater> {
     static constexpr auto about =
         comparison("catena.greater", "y = 1 where x0 > x1, else 0, in the inputs' dtype");
 };
-struct GreaterEqual : Comparison<std::greater_equal<>> {
+struct GreaterEqual : Comparison<greater | equal> {
     static constexpr auto about =
         comparison("catena.greater_equal", "y = 1 where x0 >= x1, else 0, in the inputs' dtype");
 };
@@ -46,22 +56,22 @@ struct GreaterEqual : Comparison<std::greater_equal<>> {
 constexpr auto test(const char* name, const char* doc) {
     return comparison(name, doc, Port("y").of("B"));
 }
-template <class Compare>
-struct Test : Comparison<Compare> {
+template <unsigned relations>
+struct Test : Comparison<relations> {
     using types = Rows<Row<float, bool>, Row<double, bool>, Row<std::int32_t, bool>,
                        Row<std::int64_t, bool>, Row<bool, bool>>;
 };
 
-struct IsEqual : Test<std::equal_to<>> {
+struct IsEqual : Test<equal> {
     static constexpr auto about = test("catena.is_equal", "y = x0 == x1, bool");
 };
-struct IsNotEqual : Test<std::not_equal_to<>> {
+struct IsNotEqual : Test<less | greater | unordered> {
     static constexpr auto about = test("catena.is_not_equal", "y = x0 != x1, bool");
 };
-struct IsGreater : Test<std::greater<>> {
+struct IsGreater : Test<greater> {
     static constexpr auto about = test("catena.is_greater", "y = x0 > x1, bool");
 };
-struct IsGreaterEqual : Test<std::greater_equal<>> {
+struct IsGreaterEqual : Test<greater | equal> {
     static constexpr auto about = test("catena.is_greater_equal", "y = x0 >= x1, bool");
 };
 

@@ -16,6 +16,22 @@ void check_not_empty(const S& s, const Kept& kept) {
 template <class T>
 using Compared = std::conditional_t<sizeof(T) == 1, std::int32_t, Computed<T>>;
 
+// The number of equal maxima is NaN for NaN, so that the gradient is NaN.
+struct ExtremeFinish {
+    template <class Total>
+    CATENA_FN auto operator()(const Total& t) const {
+        using C = decltype(t.first);
+        return Two<C, C>{t.first, math::unless_nan(t.first, static_cast<C>(t.second))};
+    }
+};
+struct ExtremeShare {
+    template <class C>
+    CATENA_FN C operator()(C x, C gy, C y, C count) const {
+        const C share = gy / count;
+        return x == y ? share : math::unless_nan(share, C(0));
+    }
+};
+
 template <bool largest>
 struct ExtremeAlong {
     using types = Rows<Row<float, float>, Row<double, double>, Row<std::int32_t, std::int32_t>,
@@ -41,7 +57,7 @@ struct ExtremeAlong {
     template <class T, class S>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
-        fold<State<T>>(call, x, Kept(x.shape, call.template attr<"axis">()), Finish(),
+        fold<State<T>>(call, x, Kept(x.shape, call.template attr<"axis">()), ExtremeFinish(),
                        Into<T>{call.template y<T>(0).data, call.adds(0)},
                        Into<S>{call.template y<S>(1).data, call.adds(1)});
     }
@@ -50,27 +66,12 @@ struct ExtremeAlong {
     CATENA_KERNEL static void backward(const auto& call) {
         const auto x = call.template x<T>(0);
         spread(call, x, Kept(x.shape, call.template attr<"axis">()), call.template gy<T>(0).data,
-               call.template y<T>(0).data, call.template y<S>(1).data, Share(),
+               call.template y<T>(0).data, call.template y<S>(1).data, ExtremeShare(),
                call.template gx<T>(0).data, call.adds(0));
     }
 
     template <class T>
     using State = Extreme<Compared<T>, Place<Compared<T>>, largest, false>;
-    // The number of equal maxima is NaN for NaN, so that the gradient is NaN.
-    struct Finish {
-        template <class Total>
-        CATENA_FN auto operator()(const Total& t) const {
-            using C = decltype(t.first);
-            return Two<C, C>{t.first, math::unless_nan(t.first, static_cast<C>(t.second))};
-        }
-    };
-    struct Share {
-        template <class C>
-        CATENA_FN C operator()(C x, C gy, C y, C count) const {
-            const C share = gy / count;
-            return x == y ? share : math::unless_nan(share, C(0));
-        }
-    };
 };
 
 constexpr auto extreme_along(const char* name, const char* doc) {
@@ -91,6 +92,13 @@ struct Min : ExtremeAlong<false> {
         "NaN. There must be elements along the axes.");
 };
 
+struct PlaceFinish {
+    template <class Total>
+    CATENA_FN Two<std::int64_t> operator()(const Total& t) const {
+        return {t.second, {}};
+    }
+};
+
 template <bool largest>
 struct PlaceAlong {
     using types =
@@ -108,18 +116,12 @@ struct PlaceAlong {
     template <class T, class I>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
-        fold<State<T>>(call, x, Kept(x.shape, call.template attr<"axis">()), Finish(),
+        fold<State<T>>(call, x, Kept(x.shape, call.template attr<"axis">()), PlaceFinish(),
                        Into<I>{call.template y<I>(0).data, false}, Into<None>{});
     }
 
     template <class T>
     using State = Extreme<Compared<T>, Place<Compared<T>>, largest, true>;
-    struct Finish {
-        template <class Total>
-        CATENA_FN Two<std::int64_t> operator()(const Total& t) const {
-            return {t.second, {}};
-        }
-    };
 };
 
 constexpr auto place_along(const char* name, const char* doc) {

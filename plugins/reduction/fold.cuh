@@ -9,11 +9,18 @@
 
 namespace catena::plugins {
 
+template <class S>
+concept HasOpposite = requires(typename S::Number x) {
+    S::opposite(x);
+};
+
 // How a result is stored, in the outputs of types A and B.
-template <class Finish, class A, class B>
+template <class S, class Finish, class A, class B>
 struct Finished : Finish {
     template <class Total>
-    __device__ __forceinline__ void put(std::int64_t k, const Total& total) const {
+    __device__ __forceinline__ void put(std::int64_t k, Total total) const {
+        if constexpr (HasOpposite<S>)
+            if (opposite != 0) total.first = S::opposite(total.first);
         const auto result = (*this)(total);
         cuda::store(first[k], add_first != 0, static_cast<cuda::Compute<A>>(result.first));
         if constexpr (!std::is_same_v<B, None>)
@@ -21,14 +28,7 @@ struct Finished : Finish {
     }
     A* first;
     B* second;
-    std::int64_t add_first, add_second;
-};
-template <class Total, class Finish>
-struct WithoutElements {
-    __device__ __forceinline__ void operator()(std::int64_t k) const {
-        finish.put(k, Total::start());
-    }
-    Finish finish;
+    std::int64_t add_first, add_second, opposite;
 };
 struct JoinTotals {
     template <class Total>
@@ -71,10 +71,12 @@ __global__ void __launch_bounds__(cuda::block)
         S state = S::start();
         int n = 0;
         CATENA_ROLL
-        for (; n < run && i < last; ++n, i += f.reduced_lanes)
-            state.take(
-                static_cast<C>(cuda::load_as<cuda::Compute<T>>(p.x[base + f.reduced.locate(i)])),
-                static_cast<Place<C>>(i - from), C(1) / static_cast<C>(n + 1));
+        for (; n < run && i < last; ++n, i += f.reduced_lanes) {
+            C x = static_cast<C>(cuda::load_as<cuda::Compute<T>>(p.x[base + f.reduced.locate(i)]));
+            if constexpr (HasOpposite<S>)
+                if (p.finish.opposite != 0) x = S::opposite(x);
+            state.take(x, static_cast<Place<C>>(i - from), C(1) / static_cast<C>(n + 1));
+        }
         total.join(Total::of(state, n, from));
     }
     total = cuda::join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, JoinTotals());
@@ -98,15 +100,39 @@ __global__ void __launch_bounds__(cuda::block)
     if (lane == 0 && k < n) finish.put(k, total);
 }
 
-template <class S, class F, class T, class Finish, class A, class B>
+// The state whose kernel computes S, with or without opposites.
+template <class S>
+struct Standing {
+    using type = S;
+    static constexpr bool opposite = false;
+};
+template <class C, class I, bool places>
+struct Standing<Extreme<C, I, false, places>> {
+    using type = Extreme<C, I, true, places>;
+    static constexpr bool opposite = true;
+};
+template <class C>
+struct Standing<Truth<C, false>> {
+    using type = Truth<C, true>;
+    static constexpr bool opposite = true;
+};
+
+template <class State, class F, class T, class Finish, class A, class B>
 void fold(const cuda::Call<F>& call, Tensor<const T> x, const Kept& shape, const Finish& finish,
           Into<A> first, Into<B> second) {
+    using S = typename Standing<State>::type;
     using Total = typename S::Total;
-    using Put = Finished<Finish, A, B>;
-    const Put put = {finish, first.y, second.y, first.add, second.add};
+    using Put = Finished<S, Finish, A, B>;
+    const Put put = {finish, first.y, second.y, first.add, second.add, Standing<State>::opposite};
+    const auto join = [&](std::int64_t n, const Total* partial, std::int64_t splits) {
+        const std::int64_t across = cuda::ceil2(std::min<std::int64_t>(n, 32));
+        call.launch(&join_splits_kernel<Total, Put>,
+                    dim3(static_cast<unsigned>((n + across - 1) / across)), cuda::block, partial, n,
+                    splits, across, put);
+    };
     if (x.size() == 0) {
-        if constexpr (Total::of_none)
-            cuda::each(call.queue(), size_of(shape.shape()), WithoutElements<Total, Put>{put});
+        const std::int64_t n = size_of(shape.shape());
+        if (n > 0) join(n, nullptr, 0);
         return;
     }
     const cuda::Fold lanes(x.shape, [&](std::size_t d) { return shape.reduced(d); });
@@ -114,12 +140,7 @@ void fold(const cuda::Call<F>& call, Tensor<const T> x, const Kept& shape, const
     call.launch(&fold_kernel<S, T, Put>,
                 dim3(static_cast<unsigned>(lanes.blocks), static_cast<unsigned>(lanes.splits)),
                 cuda::block, Folding<S, T, Put>{lanes, x.data, partial, put});
-    if (partial == nullptr) return;
-    const std::int64_t n = lanes.kept.size;
-    const std::int64_t across = cuda::ceil2(std::min<std::int64_t>(n, 32));
-    call.launch(&join_splits_kernel<Total, Put>,
-                dim3(static_cast<unsigned>((n + across - 1) / across)), cuda::block,
-                static_cast<const Total*>(partial), n, lanes.splits, across, put);
+    if (partial != nullptr) join(lanes.kept.size, partial, lanes.splits);
 }
 
 template <class T, class P, class Q, class Rule>

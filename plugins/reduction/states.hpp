@@ -7,6 +7,8 @@
 //   merge(other, n)        joins the lane of other elements; both lanes have n elements
 //   Total::of(lane, n, from) a lane of n elements, of a piece that begins with element `from`
 //   join(total)            joins other elements
+//   opposite(x)            optional, for a kernel that serves two functions: the smallest element is
+//                          the opposite of the largest opposite
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -19,7 +21,6 @@ struct None {};
 // The numbers of a state. Lanes keep those of w states in arrays, for vectors.
 template <class A, class B = None>
 struct Two {
-    static constexpr bool of_none = true;  // there is a result of no elements
     A first;
     B second;
 };
@@ -33,7 +34,6 @@ using Place = std::conditional_t<sizeof(C) == 4, std::int32_t, std::int64_t>;
 template <class C, class I, bool largest, bool places>
 struct Extreme : Two<C, I> {
     using Number = C;
-    static constexpr bool of_none = false;
     static constexpr bool even = false;  // all lanes must have the same number of elements
     using Total = Extreme<C, std::int64_t, largest, places>;
     using Limits = std::numeric_limits<C>;
@@ -41,6 +41,10 @@ struct Extreme : Two<C, I> {
                                    ? (largest ? -Limits::infinity() : Limits::infinity())
                                    : (largest ? Limits::min() : Limits::max());
 
+    CATENA_FN static C opposite(C x) {
+        if constexpr (std::is_integral_v<C>) return static_cast<C>(~x);
+        else return -x;
+    }
     CATENA_FN static Extreme start() { return {{worst, 0}}; }
     template <class J>
     CATENA_FN static Extreme of(const Extreme<C, J, largest, places>& lane, std::int64_t,
@@ -172,6 +176,10 @@ struct Truth : Two<bool> {
     using Number = C;
     static constexpr bool even = false;
     using Total = Truth;
+    template <class X>
+    CATENA_FN static X opposite(X x) {
+        return x == X(0);
+    }
     CATENA_FN static Truth start() { return {{!any, {}}}; }
     CATENA_FN static Truth of(const Truth& lane, std::int64_t, std::int64_t) { return lane; }
     CATENA_FN void take(C x, Place<C>, C) {

@@ -22,9 +22,11 @@ struct Compare : cuda::Operation<cuda::Types<T, T>, cuda::Types<Y>, cuda::Comput
 
 }  // namespace catena::plugins
 
+namespace catena::plugin::cuda {
+
 template <class F>
     requires requires { F::relation; }
-struct catena::plugin::cuda::Kernels<F> {
+struct Kernels<F> {
     template <class T, class Y = T>
     static void forward(const auto& call) {
         const catena_call& raw = call.raw();
@@ -33,3 +35,5 @@ struct catena::plugin::cuda::Kernels<F> {
             {detail::result(raw.y[0], raw.req[0])});
     }
 };
+
+}  // namespace catena::plugin::cuda

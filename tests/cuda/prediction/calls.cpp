@@ -3,6 +3,7 @@
 // usage: cuda-calls FOLDER_OF_PLUGINS FILE
 //   FILE has a line for each call, "catena.softmax x=(512,1000)", as examples of functions are written.
 #include <catena/testing.hpp>
+#include <catena/testing/sample.hpp>
 
 #include <filesystem>
 #include <fstream>

@@ -1,20 +1,23 @@
 // gpu-speed: runs and times the work that speed.py requests on standard input.
 //
 // usage: gpu-speed [--device NAME] [--samples N] [--least MS]
-//   --samples N  number of samples in a median; default 31
+//   --samples N  number of samples in a median; default 31; 0: nothing is timed
 //   --least MS   minimum time of a sample; default 5
 //
 // A request is a line "WORK MODE NAME=NUMBER..."; MODE: eager or graph. The answer is a line with
-// the median time of a step in ms, by the device's clock, and results of the first steps.
+// the median time of a step in ms, by the device's clock (nan: not timed), and results of the first
+// ten steps.
 #include "arguments.hpp"
 #include "models.hpp"
 
 #include <fmt/ranges.h>
+#include <catena/models/gpt.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -33,14 +36,17 @@ Array numbers(const Shape& shape, std::int64_t series) {
     }
     return Array::from(values, shape).to(Device::current());
 }
-// Sets each parameter by its index: weights keep the scale of their inputs, biases are small.
+// Sets each parameter by its index: weights keep the scale of their inputs, biases are small, and
+// factors of normalizations are near 1.
 void set_parameters(Link& model) {
     std::int64_t series = 0;
-    for (const Variable& p : model.parameters()) {
+    for (const auto& [name, p] : model.collect_parameters()) {
         const Shape& shape = p.shape();
         const double inputs = static_cast<double>(shape.size()) / static_cast<double>(shape[0]);
         const double scale = shape.ndim() > 1 ? 1 / std::sqrt(inputs) : 0.1;
-        p.data().copy_from(F::mul(numbers(shape, series++), Array::full({}, scale)));
+        Array value = F::mul(numbers(shape, series++), Array::full({}, scale));
+        if (name.ends_with("gamma")) value += 1;
+        p.data().copy_from(value);
     }
 }
 
@@ -55,7 +61,8 @@ struct Sizes {
 
 struct Work {
     std::function<void()> step;
-    std::function<double()> value;  // a number that the step computed
+    std::function<double()> value;                            // a number that the step computed
+    std::function<bool()> is_recorded = [] { return true; };  // in mode graph
 };
 
 double mean_square(const Array& x) {
@@ -69,7 +76,7 @@ Work training(std::shared_ptr<Model> model, std::vector<Array> batch, bool graph
         std::shared_ptr<Model> model;
         std::vector<Array> batch;
         std::vector<Array> loss;
-        optimizers::SGD optimizer{0.01};
+        optimizers::SGD optimizer{0.1};
         std::unique_ptr<RecordedStep> recorded;
     };
     const auto t = std::make_shared<Training>();
@@ -87,7 +94,8 @@ Work training(std::shared_ptr<Model> model, std::vector<Array> batch, bool graph
     };
     if (graph) t->recorded = std::make_unique<RecordedStep>(t->optimizer, learn, Stream::current());
     return {[=] { t->loss = t->recorded ? (*t->recorded)(t->batch) : learn(t->batch); },
-            [=] { return t->loss[0].template item<double>(); }};
+            [=] { return t->loss[0].template item<double>(); },
+            [=] { return t->recorded->recordings() > 0; }};
 }
 
 template <class Model>
@@ -111,6 +119,24 @@ Work language_model(const Sizes& n, bool graph) {
                     {labels({n["length"], n["texts"]}, words).to(Device::current())}, graph,
                     [](LanguageModel& model, std::span<const Array> text) {
                         return model.loss(as_variable(text[0]));
+                    });
+}
+
+// A transformer of GPT-2's layout, which learns one running text that is cut into rows.
+Work gpt(const Sizes& n, bool graph) {
+    const std::int64_t tokens = n["texts"] * n["length"];
+    const Array text = labels({tokens + 1}, n["words"]).to(Device::current());
+    const auto rows = [&](std::int64_t begin) {
+        return F::get_item(text, {begin}, {begin + tokens}).reshape({n["texts"], n["length"]});
+    };
+    return training(std::make_shared<models::Gpt>(models::Gpt::Sizes{.words = n["words"],
+                                                                     .context = n["length"],
+                                                                     .units = n["units"],
+                                                                     .layers = n["layers"],
+                                                                     .heads = n["heads"]}),
+                    {rows(0), rows(1)}, graph,
+                    [](const models::Gpt& model, std::span<const Array> batch) {
+                        return model.loss(as_variable(batch[0]), as_variable(batch[1]));
                     });
 }
 
@@ -170,6 +196,7 @@ Work make(const std::string& name, const Sizes& n, bool graph) {
     if (name == "mlp") return mlp(n, graph);
     if (name == "cnn") return cnn(n, graph);
     if (name == "language_model") return language_model(n, graph);
+    if (name == "gpt") return gpt(n, graph);
     if (name == "convolution") return convolution(n, graph);
     if (name == "softmax_cross_entropy") return softmax_cross_entropy(n, graph);
     if (name == "adam") return adam(n, graph);
@@ -178,6 +205,7 @@ Work make(const std::string& name, const Sizes& n, bool graph) {
 
 // Returns the median time of a step in milliseconds.
 double median(const std::function<void()>& step, std::size_t samples, double least) {
+    if (samples == 0) return std::numeric_limits<double>::quiet_NaN();
     const Stream stream = Stream::current();
     Event begin(stream.device()), end(stream.device());
     const auto time_of = [&](int steps) {
@@ -208,12 +236,15 @@ std::string answer(const std::string& question, std::size_t samples, double leas
             throw InvalidError("expected NAME=NUMBER, got '" + setting + "'");
         sizes.values[setting.substr(0, sign)] = std::stoll(setting.substr(sign + 1));
     }
-    const Work work = make(name, sizes, mode == "graph");
+    const bool graph = mode == "graph";
+    const Work work = make(name, sizes, graph);
     std::vector<double> values;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 10; ++i) {
         work.step();
         values.push_back(work.value());
     }
+    if (graph && !work.is_recorded())
+        throw InvalidError("expected a recording of the step, got none");
     return fmt::format("{} {}", median(work.step, samples, least), fmt::join(values, " "));
 }
 
@@ -221,7 +252,6 @@ int run(const Arguments& arguments) {
     const Device device = Device::get(arguments.text("device"));
     const using_device scope(device);
     const auto samples = arguments.number<std::size_t>("samples");
-    if (samples < 1) throw InvalidError("--samples: expected at least 1, got 0");
     for (std::string line; std::getline(std::cin, line);) {
         const using_stream stream{Stream(device)};
         std::cout << answer(line, samples, arguments.number<double>("least")) << std::endl;

@@ -27,6 +27,9 @@ WORKS = (
     ("CNN step", "cnn", dict(images=100), dict(images=1), 0.5, 0.3),
     ("LSTM language model step", "language_model", dict(words=10000, units=650, length=35, texts=20),
      dict(words=7, units=3, length=4, texts=2), 1, 1),
+    ("GPT step, 4 layers of 768 units", "gpt",
+     dict(words=10000, units=768, layers=4, heads=12, length=512, texts=8),
+     dict(words=13, units=8, layers=2, heads=2, length=6, texts=2), 1, 1),
     ("3x3 convolution, both ways", "convolution", dict(images=32, channels=64, side=56),
      dict(images=1, channels=3, side=5), 1, 1),
     ("softmax cross entropy, 32,000 classes", "softmax_cross_entropy", dict(rows=1024, classes=32000),
@@ -54,6 +57,12 @@ class Side:
         if not line:
             raise SystemExit(f"speed: {self.name} ended at '{question}', status {self.process.wait()}")
         return [float(word) for word in line.split()]
+
+    def end(self):
+        """Waits until the program has ended, as it does when there are no more requests."""
+        self.process.stdin.close()
+        if self.process.wait() != 0:
+            raise SystemExit(f"speed: {self.name} ended with status {self.process.returncode}")
 
 
 class Result:
@@ -98,14 +107,15 @@ def sides(args):
     if not args.peer:
         return
     yield Side("catena, best", ("eager",), *own, **BEST)
-    yield Side("torch", ("eager", "best", *graph), sys.executable, args.peer, "--device", args.device.replace("cpu:0", "cpu"),
-               *more)
+    yield Side("torch", ("eager", "best", *graph), sys.executable, args.peer,
+               "--device", args.device.replace("cpu:0", "cpu"), *more)
 
 
 def main():
     args = options()
     there = "import torch; assert torch.cuda.is_available()" if "cuda" in args.device else "import torch"
-    alone = args.peer and subprocess.run([sys.executable, "-c", there], stderr=subprocess.DEVNULL).returncode != 0
+    alone = args.peer and subprocess.run([sys.executable, "-c", there],
+                                         stderr=subprocess.DEVNULL).returncode != 0
     if alone:
         args.peer = None
     asked = list(sides(args))
@@ -134,6 +144,8 @@ def main():
         worst = max(worst, *ratios)
         cells = [f"{result[key]:19.3f}" for key in COLUMNS] + [f"{r:13.2f}" for r in ratios] + [f"{ok:>3}"]
         print(f"| {title:<37} | {' | '.join(cells)} |", flush=True)
+    for side in asked:
+        side.end()
     print(*bad, sep="\n", end="\n" if bad else "")
     print(f"measured: at most {worst:.2f} of PyTorch's time" if args.peer else "measured: catena alone")
     if alone and not bad:
@@ -142,4 +154,5 @@ def main():
     return 1 if bad else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,9 +1,10 @@
 """Predicts the speed of each CUDA kernel on an A100 and an H100, and writes a page about it.
 
-usage: predict.py PTXAS PTX_FOLDER COUNTS_FOLDER PAGE
+usage: predict.py PTXAS PTX_FOLDER COUNTS_FOLDER PAGE LAUNCHES
 
 PTX_FOLDER has the modules' PTX (cuda-kernels --ptx). COUNTS_FOLDER has what the emulator counted while
-kernels ran (CATENA_EMULATOR_COVERAGE and CATENA_EMULATOR_PROFILE).
+kernels ran (CATENA_EMULATOR_COVERAGE and CATENA_EMULATOR_PROFILE). LAUNCHES is a section that launches.py
+wrote.
 """
 import collections
 import concurrent.futures
@@ -123,7 +124,7 @@ def short(name):
 
 
 def main():
-    ptxas, ptx, counts, page = sys.argv[1:]
+    ptxas, ptx, counts, page, section = sys.argv[1:]
     files = sorted(pathlib.Path(ptx).glob("*.ptx"))
     code = {gpu: {} for gpu in GPUS}
     module_of = {}
@@ -169,7 +170,7 @@ def main():
     table = ("| kernel | registers | spills | occupancy | coalesced | moved/least | instructions | idle | "
              "conflicts | barriers | A100 | H100 |\n|" + "---|" * 12 + "\n")
     with open(page, "w") as out:
-        out.write(head)
+        out.write(head + pathlib.Path(section).read_text())
         for module, lines in rows.items():
             out.write(f"\n## {module}\n\n{table}" + "\n".join(lines) + "\n")
 

@@ -1,4 +1,4 @@
-// Collects the kernels that were executed.
+// Collects the kernels, and the other work of devices, that were executed.
 #include "counts.hpp"
 
 #include <unistd.h>
@@ -16,8 +16,9 @@ namespace {
 using catena_machine::Launch;
 using catena_machine::Profile;
 
-// The largest launch of a kernel, and what it did.
+// The launches of a kernel, and what the largest did.
 struct Executed {
+    std::uint64_t launches = 0;
     std::uint64_t lanes = 0;
     std::string counts;
 };
@@ -64,7 +65,9 @@ struct Report {
         std::FILE* const file = std::fopen(path.c_str(), "a");
         if (file == nullptr) return;
         for (const auto& [name, executed] : kernels)
-            std::fprintf(file, "{\"kernel\": \"%s\"%s}\n", name.c_str(), executed.counts.c_str());
+            std::fprintf(file, "{\"kernel\": \"%s\", \"launches\": %llu%s}\n", name.c_str(),
+                         static_cast<unsigned long long>(executed.launches),
+                         executed.counts.c_str());
         std::fclose(file);
     }
 };
@@ -91,6 +94,7 @@ catena_machine::Fault run_and_count(Launch& launch) {
     catena_machine::Fault fault = catena_machine::run(launch);
     const std::lock_guard lock(report().mutex);
     Executed& executed = report().kernels[launch.kernel->name()];
+    ++executed.launches;
     std::uint64_t lanes = 0;
     for (const Profile::Count& c : profile.instructions) lanes += c.lanes;
     if (lanes > executed.lanes) {
@@ -98,6 +102,12 @@ catena_machine::Fault run_and_count(Launch& launch) {
         executed.counts = text_of(launch, profile);
     }
     return fault;
+}
+
+void count(const char* work) {
+    if (report().folder.empty()) return;
+    const std::lock_guard lock(report().mutex);
+    ++report().kernels[work].launches;
 }
 
 }  // namespace catena_emulator

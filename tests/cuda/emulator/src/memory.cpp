@@ -6,6 +6,7 @@
 
 #include "api.hpp"
 #include "config.hpp"
+#include "counts.hpp"
 #include "device.hpp"
 #include "stream.hpp"
 
@@ -112,11 +113,13 @@ bool is_freed(const Byte* states, std::size_t bytes) {
     return states != nullptr && std::find(states, states + bytes, Byte::free) != states + bytes;
 }
 
-// Returns work that writes memory, as writer() does. States are copied with the memory
-// from src; without it, or if that has no states, all that is written has the state "written".
+// Returns work that writes memory, as writer() does, and is counted as `name`. States are copied with the
+// memory from src; without it, or if that has no states, all that is written has the state "written".
 template <class Writer>
-Work writing(Device& device, void* dst, const void* src, std::size_t bytes, Writer writer) {
+Work writing(const char* name, Device& device, void* dst, const void* src, std::size_t bytes,
+             Writer writer) {
     return [=, &device, writer = std::move(writer), to = states_of(dst), from = states_of(src)] {
+        count(name);
         if (is_freed(to, bytes) || is_freed(from, bytes))
             return fault(device, cudaErrorIllegalAddress, "a copy of memory that was freed");
         std::string race = touch(dst, bytes, true);
@@ -131,7 +134,7 @@ Work writing(Device& device, void* dst, const void* src, std::size_t bytes, Writ
     };
 }
 Work copying(Device& device, void* dst, const void* src, std::size_t bytes) {
-    return writing(device, dst, src, bytes, [=] { std::memmove(dst, src, bytes); });
+    return writing("copy", device, dst, src, bytes, [=] { std::memmove(dst, src, bytes); });
 }
 
 // Pageable memory is written, or read unless config().pageable, before this returns.
@@ -164,10 +167,10 @@ cudaError_t copy(void* dst, const void* src, std::size_t bytes, cudaMemcpyKind k
             }
             const auto* bytes_of = static_cast<const unsigned char*>(src);
             std::vector<unsigned char> copied(bytes_of, bytes_of + bytes);
-            submit(*stream,
-                   writing(*stream->device, dst, nullptr, bytes, [dst, copied = std::move(copied)] {
-                       std::memcpy(dst, copied.data(), copied.size());
-                   }));
+            submit(*stream, writing("copy", *stream->device, dst, nullptr, bytes,
+                                    [dst, copied = std::move(copied)] {
+                                        std::memcpy(dst, copied.data(), copied.size());
+                                    }));
             return cudaSuccess;
         }
         submit(*stream, copying(*stream->device, dst, src, bytes));
@@ -187,8 +190,8 @@ cudaError_t set(void* dst, int value, std::size_t bytes, cudaStream_t handle) {
     if (to.kind != Kind::device && to.kind != Kind::pinned) return note(cudaErrorInvalidValue);
     const auto stream = find_stream(handle);
     if (stream == nullptr) return note(cudaErrorInvalidResourceHandle);
-    submit(*stream,
-           writing(*stream->device, dst, nullptr, bytes, [=] { std::memset(dst, value, bytes); }));
+    submit(*stream, writing("fill", *stream->device, dst, nullptr, bytes,
+                            [=] { std::memset(dst, value, bytes); }));
     return cudaSuccess;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "counts.hpp"
 #include "device.hpp"
 #include "stream.hpp"
 
@@ -22,8 +23,10 @@ std::string wrong_range(const Range& range, const Device& device) {
     return "expected " + std::to_string(range.bytes) + " bytes of device memory, got less";
 }
 
-void run(Device& device, const std::vector<Range>& ranges, const std::function<void()>& body) {
+void run(Device& device, const std::vector<Range>& ranges, const std::function<void()>& body,
+         const char* name) {
     if (fault_of(device) != cudaSuccess) return;
+    count(name);
     for (const Range& range : ranges)
         if (const std::string race = touch(range.data, range.bytes, range.is_written);
             !race.empty())
@@ -43,14 +46,15 @@ void run(Device& device, const std::vector<Range>& ranges, const std::function<v
 
 }  // namespace
 
-cudaError_t work(cudaStream_t handle, std::vector<Range> ranges, std::function<void()> body) {
+cudaError_t work(cudaStream_t handle, std::vector<Range> ranges, std::function<void()> body,
+                 const char* name) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
     const std::lock_guard lock(api());
     const auto stream = find_stream(handle);
     if (stream == nullptr || stream->device->ordinal != current_ordinal())
         return note(cudaErrorInvalidResourceHandle);
-    submit(*stream, [&device = *stream->device, ranges = std::move(ranges),
-                     body = std::move(body)] { run(device, ranges, body); });
+    submit(*stream, [&device = *stream->device, ranges = std::move(ranges), body = std::move(body),
+                     name] { run(device, ranges, body, name); });
     return cudaSuccess;
 }
 

@@ -158,7 +158,7 @@ cublasStatus_t run(cublasHandle_t handle, cublasOperation_t trans_a, cublasOpera
         catena_emulator::work(handle->stream,
                               {range(product.a, m, k, false), range(product.b, k, n, false),
                                range(product.c, m, n, true)},
-                              product);
+                              product, "cublasGemmEx");
     return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

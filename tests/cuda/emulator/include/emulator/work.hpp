@@ -16,8 +16,10 @@ struct Range {
 };
 
 // Submits work to a stream, or records it, as a kernel. When it runs, the ranges must be memory that the
-// stream's device may access; else the device has a fault, and body is not called.
+// stream's device may access; else the device has a fault, and body is not called. It is counted under
+// the name, which is not copied.
 [[gnu::visibility("default")]] cudaError_t work(cudaStream_t stream, std::vector<Range> ranges,
-                                                std::function<void()> body);
+                                                std::function<void()> body,
+                                                const char* name = "a library's kernel");
 
 }  // namespace catena_emulator

@@ -152,7 +152,8 @@ cudnnStatus_t launch(const Convolution& c, const Engine& engine, cudaStream_t st
         std::fill_n(a.workspace, a.bytes, 1);
         for (std::int64_t at = 0; at < size; ++at) convolve(a, at);
     };
-    return catena_emulator::work(stream, std::move(ranges), body) == cudaSuccess
+    return catena_emulator::work(stream, std::move(ranges), body, "cudnnBackendExecute") ==
+                   cudaSuccess
                ? CUDNN_STATUS_SUCCESS
                : CUDNN_STATUS_EXECUTION_FAILED;
 }

@@ -285,7 +285,8 @@ cudnnStatus_t run(const Program& program, cudaStream_t stream,
     }
     if (needed != data.size()) return CUDNN_STATUS_BAD_PARAM;
     const auto body = [bound] { interpret(*bound); };
-    return catena_emulator::work(stream, std::move(ranges), body) == cudaSuccess
+    return catena_emulator::work(stream, std::move(ranges), body, "cudnnBackendExecute") ==
+                   cudaSuccess
                ? CUDNN_STATUS_SUCCESS
                : CUDNN_STATUS_EXECUTION_FAILED;
 }

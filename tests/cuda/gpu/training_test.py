@@ -19,8 +19,8 @@ LIMIT = 1e-5
 # Title, sizes, tiny sizes, settings of the GPU's side.
 WORKS = (
     ("mlp", dict(images=100, units=100), dict(images=4, units=5), {}),
-    ("cnn", dict(images=8), dict(images=2), {"CATENA_CUDNN": "0"}),
-    ("cnn", dict(images=8), dict(images=2), {}),
+    ("cnn", dict(images=8), dict(images=4), {"CATENA_CUDNN": "0"}),
+    ("cnn", dict(images=8), dict(images=4), {}),
     ("gpt", dict(words=1000, units=128, layers=2, heads=4, length=64, texts=8),
      dict(words=13, units=8, layers=2, heads=2, length=6, texts=2), {}),
 )

@@ -17,35 +17,31 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "gpu"))
 
-GPT = dict(words=1000, units=64, layers=2, heads=4, length=64, texts=4)
 # Title, work, sizes, further environment of catena.
 WORKS = (
-    ("MLP of 3 layers", "mlp", dict(images=100, units=100), {}),
-    ("CNN of 2 convolutions", "cnn", dict(images=20), {}),
+    ("MLP of 3 layers, 100 images", "mlp", dict(images=100, units=100), {}),
+    ("CNN of 2 convolutions, 20 images", "cnn", dict(images=20), {}),
     ("the same CNN without cuDNN", "cnn", dict(images=20), {"CATENA_CUDNN": "0"}),
-    ("GPT of 2 blocks", "gpt", GPT, {}),
-    ("GPT of 3 blocks", "gpt", {**GPT, "layers": 3}, {}),
+    ("GPT of 2 blocks, 256 tokens", "gpt", dict(words=200, units=64, layers=2, heads=4, length=64, texts=4), {}),
 )
-MOVES = ("copy", "fill")
 TEXT = (
     "In small nets the launches of kernels take longer than the kernels. The table counts the launches of "
-    "one step with SGD, call by call, after the first steps: kernels, and calls of cuBLAS and cuDNN as one "
-    "launch each. A recorded step (`RecordedStep`) is one launch of a graph. The last columns count the "
-    "operations of PyTorch {version} that do work on a GPU (no views, no empty allocations), with an "
-    "optimizer that updates all parameters together (`foreach`, the default on CUDA). PyTorch runs on the CPU for this "
-    "count. An operation makes at least one launch on a GPU, and some make several. Copies and fills are "
-    "counted apart.")
+    "one step with SGD, call by call, after the first steps: kernels, and calls of cuBLAS and cuDNN as "
+    "one launch each. A recorded step (`RecordedStep`) is one launch of a graph. The last columns count "
+    "the operations of PyTorch {version} that do work on a GPU (no views, no empty allocations), with an "
+    "optimizer that updates all parameters together (`foreach`, the default on CUDA). PyTorch runs on the "
+    "CPU for this count. An operation makes at least one launch on a GPU, and some make several: a "
+    "convolution with a bias makes two, and its gradients one each. Copies and fills are counted apart.")
 TABLE = """| net | kernels | cuBLAS, cuDNN | launches | copies, fills | PyTorch: operations | copies, fills |
 |---|---|---|---|---|---|---|
 """
 
 
-def executed(program, steps, work, sizes, settings):
-    """Returns {name: launches} of a process that runs this many steps more than another."""
+def executed(program, samples, work, sizes, settings):
+    """Returns {name: launches} of a process that takes this many samples, of one step each."""
     request = " ".join([work, "eager", *(f"{name}={value}" for name, value in sizes.items())])
     with tempfile.TemporaryDirectory() as folder:
-        # Each sample is one step.
-        subprocess.run([program, "--samples", str(steps), "--least", "0"], input=request, text=True,
+        subprocess.run([program, "--samples", str(samples), "--least", "0"], input=request, text=True,
                        check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, **settings, "CATENA_EMULATOR_COVERAGE": folder})
         rows = [json.loads(line) for file in pathlib.Path(folder).glob("*.jsonl")
@@ -81,10 +77,10 @@ def operations_of_step(work, sizes):
     return found
 
 
-def is_move(operation):
-    """Whether an operation of PyTorch only copies or fills memory."""
-    moves = r"(clone|copy_|_to_copy|(new_)?(zeros|ones|full)(_like)?|zero_|fill_)$"
-    return re.match(moves, operation) is not None
+def moves_of(counts):
+    """Returns the number of launches or operations that only copy or fill memory."""
+    moves = r"(copy|fill|.*Filled.*|clone|copy_|_to_copy|(new_)?(zeros|ones|full)(_like)?|zero_|fill_)$"
+    return sum(n for name, n in counts.items() if re.match(moves, name))
 
 
 def names_of(counts):
@@ -116,7 +112,7 @@ def main():
     table = f"\n## Launches of a training step\n\n{TEXT.format(version=version)}\n\n{TABLE}"
     for title, work, sizes, settings in WORKS:
         counts = launches_of_step(program, work, sizes, settings)
-        moves = sum(counts[name] for name in MOVES)
+        moves = moves_of(counts)
         calls = sum(n for name, n in counts.items() if name.startswith(("cublas", "cudnn")))
         launches = counts.total() - moves
         cells = [title, launches - calls, calls, launches, moves]
@@ -124,7 +120,7 @@ def main():
             cells += kept(page, title)
         else:
             operations = operations_of_step(work, sizes)
-            moved = sum(n for name, n in operations.items() if is_move(name))
+            moved = moves_of(operations)
             cells += [operations.total() - moved, moved]
         table += "| " + " | ".join(map(str, cells)) + " |\n"
         if "--list" in sys.argv:

@@ -12,17 +12,18 @@ import sys
 
 from speed import Side
 
-# Both sides compute in float32, with sums in different orders. The limit is relative to the first loss.
-# Losses of a correct side differ by a few times float32's precision, 1e-7; a gradient that is wrong by a
-# hundredth of its size changes the losses by more than the limit, because they fall by more than a hundredth.
-LIMIT = 1e-5
-# Title, sizes, tiny sizes, settings of the GPU's side.
+# The largest difference of losses, relative to the first loss. Both sides compute in float32, whose steps are
+# 1e-7, with sums in different orders: in the tiny sizes results of other processors and of PyTorch differ by
+# up to 2e-7. There, a gradient that is missing changes the losses by more than 1e-6 for each parameter except
+# the biases of keys, which have no effect. The limits of a GPU are estimates.
+TINY_LIMIT = 1e-6
+# Work, tiny sizes, sizes, settings of the GPU's side, limit.
 WORKS = (
-    ("mlp", dict(images=100, units=100), dict(images=4, units=5), {}),
-    ("cnn", dict(images=8), dict(images=4), {"CATENA_CUDNN": "0"}),
-    ("cnn", dict(images=8), dict(images=4), {}),
-    ("gpt", dict(words=1000, units=128, layers=2, heads=4, length=64, texts=8),
-     dict(words=13, units=8, layers=2, heads=2, length=6, texts=2), {}),
+    ("mlp", dict(images=4, units=5), dict(images=100, units=100), {}, 1e-5),
+    ("cnn", dict(images=4), dict(images=8), {"CATENA_CUDNN": "0"}, 1e-5),
+    ("cnn", dict(images=4), dict(images=8), {}, 1e-4),  # cuDNN may use Winograd's transforms
+    ("gpt", dict(words=13, units=8, layers=2, heads=2, length=6, texts=2),
+     dict(words=1000, units=128, layers=2, heads=4, length=64, texts=8), {}, 1e-5),
 )
 
 
@@ -36,9 +37,9 @@ def losses(program, device, mode, work, sizes, settings):
 def main():
     program = sys.argv[1]
     bad = []
-    for work, sizes, tiny, settings in WORKS:
+    for work, tiny, sizes, settings, limit in WORKS:
         if "--tiny" in sys.argv:
-            sizes = tiny
+            sizes, limit = tiny, TINY_LIMIT
         expected = losses(program, "cpu:0", "eager", work, sizes, {})
         title = " ".join([work, *(f"{name}={value}" for name, value in settings.items())])
         print(f"{title}: {' '.join(f'{loss:.7g}' for loss in expected)} on cpu:0", flush=True)
@@ -46,11 +47,11 @@ def main():
             bad.append(f"{title}: expected losses that fall, got the above")
         for mode in ("eager", "graph"):
             got = losses(program, "cuda:0", mode, work, sizes, settings)
-            worst = max((abs(a - b) / expected[0] for a, b in zip(expected, got, strict=True)))
+            worst = max(abs(a - b) / expected[0] for a, b in zip(expected, got, strict=True))
             print(f"{title}: {' '.join(f'{loss:.7g}' for loss in got)} on cuda:0, {mode}: "
                   f"differ by up to {worst:.1e} of the first", flush=True)
-            if not worst <= LIMIT:
-                bad.append(f"{title}, {mode}: expected losses that differ by up to {LIMIT} of the first, "
+            if not worst <= limit:
+                bad.append(f"{title}, {mode}: expected losses that differ by up to {limit} of the first, "
                            f"got {worst:.1e}")
     print(*bad, sep="\n", end="\n" if bad else "")
     return 1 if bad else 0

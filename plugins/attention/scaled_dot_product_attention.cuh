@@ -21,23 +21,22 @@ struct StoreDraws {
     std::int64_t* to;
 };
 
-// mean[row] = gy . y
+// mean[row] = gy . y, for the rows of all batches and heads.
 template <class T>
-struct GradientMeans {
+__global__ void __launch_bounds__(cuda::block)
+    gradient_means_kernel(const cuda::Lines lines, const __grid_constant__ AttentionCase a,
+                          const T* gy, const T* y, cuda::Compute<T>* mean) {
     using C = cuda::Compute<T>;
-    __device__ __forceinline__ void operator()(std::int64_t i) const {
-        const std::int64_t at =
-            i / a.t / a.h * a.y.batch + i / a.t % a.h * a.y.head + i % a.t * a.y.row;
-        C sum = 0;
-        for (std::int64_t e = 0; e < a.e; ++e)
-            sum += cuda::load_as<C>(gy[at + e]) * cuda::load_as<C>(y[at + e]);
-        mean[i] = sum;
-    }
-    AttentionCase a;
-    const T* gy;
-    const T* y;
-    C* mean;
-};
+    const cuda::Line line(lines);
+    const std::int64_t i = line.index;
+    const std::int64_t at =
+        i / a.t / a.h * a.y.batch + i / a.t % a.h * a.y.head + i % a.t * a.y.row;
+    C sum = 0;
+    for (std::int64_t e = line.lane; e < line.end; e += lines.lanes)
+        sum += cuda::load_as<C>(gy[at + e]) * cuda::load_as<C>(y[at + e]);
+    sum = cuda::join_lanes(lines, line, sum, std::plus());
+    if (line.lane == 0 && line.there) mean[i] = sum;
+}
 
 // factor * the sums of rows of `from`, with the weights of queries and keys or, if of_scores, the
 // gradients of the scores. For each query, over keys, if by_query; else for each key.
@@ -383,8 +382,10 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ScaledDotProductAttention>
         x.gy = call.template gy<T>(0).data;
         x.lse = call.template y<Compute<T>>(1).data;
         auto* const mean = call.template scratch<Compute<T>>();
-        each(call.queue(), a.b * a.h * a.t,
-             GradientMeans<T>{a, x.gy, call.template y<T>(0).data, mean});
+        const Lines lines(Axis(IntList{a.b * a.h * a.t, a.e}, 1));
+        if (lines.count > 0)
+            call.launch(&gradient_means_kernel<T>, lines.blocks(), block, lines, a, x.gy,
+                        call.template y<T>(0).data, mean);
         x.mean = mean;
         if (const auto gq = call.template gx<T>(0))
             sum(call, x, {true, true, x.k, a.k, a.q, a.d, gq.data, a.scale, call.adds(0)});

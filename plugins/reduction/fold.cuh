@@ -64,6 +64,8 @@ __global__ void __launch_bounds__(cuda::block)
                               : i + f.per_split < f.reduced.size ? i + f.per_split
                                                                  : f.reduced.size;
     i += lane;
+    const std::int64_t step = f.reduced.step(f.reduced_lanes);
+    std::int64_t place = base + f.reduced.locate(i);
     Total total = Total::start();
     CATENA_ROLL
     while (i < last) {
@@ -71,11 +73,13 @@ __global__ void __launch_bounds__(cuda::block)
         S state = S::start();
         int n = 0;
         CATENA_ROLL
-        for (; n < run && i < last; ++n, i += f.reduced_lanes) {
-            C x = static_cast<C>(cuda::load_as<cuda::Compute<T>>(p.x[base + f.reduced.locate(i)]));
+        for (; n < run && i < last; ++n) {
+            C x = static_cast<C>(cuda::load_as<cuda::Compute<T>>(p.x[place]));
             if constexpr (HasOpposite<S>)
                 if (p.finish.opposite != 0) x = S::opposite(x);
             state.take(x, static_cast<Place<C>>(i - from), C(1) / static_cast<C>(n + 1));
+            i += f.reduced_lanes;
+            place = f.next(base, i, place, step);
         }
         total.join(Total::of(state, n, from));
     }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace catena_machine {
@@ -67,7 +68,8 @@ struct Profile {
     std::uint64_t accesses = 0;   // of global memory, by warps
     std::uint64_t coalesced = 0;  // those that move no more sectors than their bytes fill
     std::uint64_t sectors = 0;    // of 32 bytes; once for each block, whose cache keeps them
-    std::uint64_t read = 0, written = 0;  // different bytes
+    std::unordered_set<std::uint64_t> touched;  // different sectors, for all blocks together
+    std::uint64_t read = 0, written = 0;        // different bytes
     std::uint64_t conflicts = 0;  // further passes over shared memory, as lanes need the same bank
     std::uint64_t barriers = 0;   // of blocks
     // Counts by name, such as "fma.rn.f32".

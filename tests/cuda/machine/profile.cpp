@@ -39,7 +39,10 @@ void count_global(const Warp& w, const Instruction& in, Profile& profile) {
     const auto moved = static_cast<std::uint64_t>(std::unique(sectors, sectors + n) - sectors);
     ++profile.accesses;
     for (std::uint64_t i = 0; i < moved; ++i)
-        profile.sectors += w.block->sectors.insert(sectors[i]).second ? 1 : 0;
+        if (w.block->sectors.insert(sectors[i]).second) {
+            ++profile.sectors;
+            profile.touched.insert(sectors[i]);
+        }
     // A start that is not aligned may cost one sector more.
     if (moved <= (bytes + sector - 1) / sector + 1) ++profile.coalesced;
 }

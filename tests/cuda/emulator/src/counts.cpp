@@ -32,9 +32,10 @@ std::string text_of(const Launch& launch, const Profile& p) {
         ", \"grid\": " + triple(launch.grid) + ", \"block\": " + triple(launch.block) +
         ", \"shared\": " + number(launch.kernel->shared_bytes() + launch.dynamic_shared_bytes) +
         ", \"accesses\": " + number(p.accesses) + ", \"coalesced\": " + number(p.coalesced) +
-        ", \"sectors\": " + number(p.sectors) + ", \"read\": " + number(p.read) +
-        ", \"written\": " + number(p.written) + ", \"conflicts\": " + number(p.conflicts) +
-        ", \"barriers\": " + number(p.barriers) + ", \"instructions\": {";
+        ", \"sectors\": " + number(p.sectors) + ", \"touched\": " + number(p.touched.size()) +
+        ", \"read\": " + number(p.read) + ", \"written\": " + number(p.written) +
+        ", \"conflicts\": " + number(p.conflicts) + ", \"barriers\": " + number(p.barriers) +
+        ", \"instructions\": {";
     const char* comma = "";
     for (const auto& [name, count] : p.by_name(*launch.kernel)) {
         if (count.warps == 0) continue;

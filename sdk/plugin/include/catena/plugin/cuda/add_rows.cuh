@@ -8,38 +8,60 @@
 namespace catena::plugin::cuda {
 
 // Sorts the ids' positions by row, then by position. A key is row * 2^bits + position; the row
-// `rows` stands for an id without a row. Each pass merges pairs of sorted runs of keys.
+// `rows` stands for an id without a row.
 template <class Ids>
 struct RowKeys {
-    __device__ __forceinline__ void operator()(std::int64_t i) const {
+    __device__ __forceinline__ std::uint64_t operator()(std::int64_t i) const {
         const std::int64_t row = ids.row(i);
-        keys[i] = static_cast<std::uint64_t>(row >= 0 ? row : ids.rows) << bits |
-                  static_cast<std::uint64_t>(i);
+        return static_cast<std::uint64_t>(row >= 0 ? row : ids.rows) << bits |
+               static_cast<std::uint64_t>(i);
     }
     Ids ids;
     std::uint64_t* keys;
+    std::int64_t n;
     std::int64_t bits;
 };
+// Merges pairs of sorted runs of 2^bits keys: returns the new index of key i, which counts the keys
+// before it in its run and smaller keys of the other.
+__device__ __forceinline__ std::int64_t merged_index(const std::uint64_t* from, std::int64_t n,
+                                                     std::int64_t bits, std::int64_t i) {
+    const std::int64_t run = i >> bits;
+    const std::int64_t start = (run ^ 1) << bits;
+    const std::int64_t other = start < n ? start : n;
+    std::int64_t before = other;
+    std::int64_t end = start + (std::int64_t{1} << bits);
+    for (end = end < n ? end : n; before < end;) {
+        const std::int64_t middle = (before + end) / 2;
+        if (from[middle] < from[i]) before = middle + 1;
+        else end = middle;
+    }
+    return (run >> 1 << (bits + 1)) + (i - (run << bits)) + before - other;
+}
+inline constexpr int sorted_bits = 10;
+// Each block sorts 2^sorted_bits keys in shared memory.
+template <class Ids>
+__global__ void __launch_bounds__(block) sort_kernel(const __grid_constant__ RowKeys<Ids> key) {
+    __shared__ std::uint64_t keys[2][1 << sorted_bits];
+    const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) << sorted_bits;
+    const std::int64_t n = key.n - first < (1 << sorted_bits) ? key.n - first : 1 << sorted_bits;
+    for (std::int64_t i = threadIdx.x; i < n; i += block) keys[0][i] = key(first + i);
+    int side = 0;
+    for (int bits = 0; std::int64_t{1} << bits < n; ++bits, side ^= 1) {
+        __syncthreads();
+        for (std::int64_t i = threadIdx.x; i < n; i += block)
+            keys[side ^ 1][merged_index(keys[side], n, bits, i)] = keys[side][i];
+    }
+    __syncthreads();
+    for (std::int64_t i = threadIdx.x; i < n; i += block) key.keys[first + i] = keys[side][i];
+}
 struct MergedKeys {
-    // The new index of a key counts the keys before it in its run and smaller keys of the other.
     __device__ __forceinline__ void operator()(std::int64_t i) const {
-        const std::uint64_t key = from[i];
-        const std::int64_t run = i >> run_bits;
-        const std::int64_t other = (run ^ 1) << run_bits;
-        std::int64_t before = other < n ? other : n;
-        std::int64_t end = other + (std::int64_t{1} << run_bits);
-        for (end = end < n ? end : n; before < end;) {
-            const std::int64_t middle = (before + end) / 2;
-            if (from[middle] < key) before = middle + 1;
-            else end = middle;
-        }
-        const std::int64_t smaller = before - (other < n ? other : n);
-        to[(run >> 1 << (run_bits + 1)) + (i - (run << run_bits)) + smaller] = key;
+        to[merged_index(from, n, bits, i)] = from[i];
     }
     const std::uint64_t* from;
     std::uint64_t* to;
     std::int64_t n;
-    std::int64_t run_bits;
+    std::int64_t bits;
 };
 
 // Adds rows to a table: the thread at a row's first key adds up the rows of all its keys.
@@ -83,9 +105,12 @@ void sum_rows_on_device(const Queue& queue, const Ids& ids, RowSums<T> sums,
              sums.n);
     std::uint64_t* keys = scratch;
     std::uint64_t* others = scratch + sums.n;
-    each(queue, sums.n, RowKeys<Ids>{ids, keys, sums.bits});
-    for (std::int64_t run = 0; std::int64_t{1} << run < sums.n; ++run) {
-        each(queue, sums.n, MergedKeys{keys, others, sums.n, run});
+    if (sums.n == 0) return;
+    constexpr std::int64_t sorted = std::int64_t{1} << sorted_bits;
+    queue.launch(&sort_kernel<Ids>, dim3(static_cast<unsigned>((sums.n + sorted - 1) / sorted)),
+                 block, RowKeys<Ids>{ids, keys, sums.n, sums.bits});
+    for (std::int64_t bits = sorted_bits; std::int64_t{1} << bits < sums.n; ++bits) {
+        each(queue, sums.n, MergedKeys{keys, others, sums.n, bits});
         std::swap(keys, others);
     }
     sums.keys = keys;

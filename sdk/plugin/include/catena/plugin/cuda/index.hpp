@@ -105,12 +105,23 @@ struct Walk {
         return at[0];
     }
 
+    // Returns the step from an element to the n-th after it, or 0 if it is not the same everywhere.
+    CATENA_FN std::int64_t step(std::int64_t n) const requires(n_operands == 1) {
+        return n_axes <= 1 ? n * stride[0][0] : 0;
+    }
+
     int n_axes = 0;
     int reserved = 0;       // no padding bytes
     std::int64_t size = 1;  // of the tensor
     Divider extent[CATENA_MAX_NDIM];
     std::int64_t stride[CATENA_MAX_NDIM][n_operands] = {};
 };
+
+// Returns the number of threads, a power of two, that share n adjacent elements: a warp or less has
+// one element each, more threads have at least 8, so that joining their results costs little.
+inline std::int64_t lanes_of_row(std::int64_t n) {
+    return std::max(std::min<std::int64_t>(32, ceil2(n)), ceil2((n + 7) / 8));
+}
 
 // A row-major tensor whose axes are kept or summed: which terms each sum has, and how the threads
 // of blocks share them. Neighbouring threads have neighbouring terms where the innermost axis is
@@ -145,6 +156,12 @@ struct Fold {
         share(inner);
     }
 
+    // Returns the offset of the lane's next term, given its number and the offset of the current one.
+    CATENA_FN std::int64_t next(std::int64_t base, std::int64_t term, std::int64_t place,
+                                std::int64_t step) const {
+        return step != 0 ? place + step : base + reduced.locate(term);
+    }
+
     static constexpr int block = 256;  // threads: kept_lanes times reduced_lanes
 
     int rows = 1;  // or 0: columns
@@ -162,9 +179,7 @@ private:
     // Depends only on the shape, so that results have the same bits on every device.
     void share(std::int64_t inner) {
         const std::int64_t terms = reduced.size;
-        const std::int64_t beside =
-            rows != 0 ? std::max(std::min<std::int64_t>(32, ceil2(terms)), ceil2((terms + 7) / 8))
-                      : ceil2(terms);
+        const std::int64_t beside = rows != 0 ? lanes_of_row(terms) : ceil2(terms);
         const std::int64_t room =
             rows != 0 ? block : block / std::min<std::int64_t>(32, ceil2(inner));
         reduced_lanes = static_cast<int>(std::min(room, beside));

@@ -15,7 +15,9 @@ struct Lines {
           by_inner(static_cast<std::uint64_t>(std::max<std::int64_t>(axis.inner, 1))) {
         // Adjacent threads have adjacent elements, either of one line or of adjacent lines.
         const std::int64_t beside = inner == 1 ? 1 : ceil2(std::clamp<std::int64_t>(inner, 1, 32));
-        lanes = static_cast<int>(ceil2(std::clamp<std::int64_t>(length, 1, block / beside)));
+        const std::int64_t most = std::max<std::int64_t>(length, 1);
+        lanes = static_cast<int>(
+            std::min(block / beside, inner == 1 ? lanes_of_row(most) : ceil2(most)));
     }
     int lines_of_block() const { return block / lanes; }
     dim3 blocks() const {
@@ -71,9 +73,13 @@ template <class C>
 struct LogSum {
     static __device__ __forceinline__ C lowest() { return -std::numeric_limits<C>::infinity(); }
     static __device__ __forceinline__ LogSum join(const LogSum& a, const LogSum& b) {
-        const C top = a.most > b.most ? a.most : b.most;
+        const bool first = a.most > b.most;
+        const C top = first ? a.most : b.most;
         const C by = top == lowest() ? C(0) : top;  // if all numbers are -inf, subtracts 0
-        return {top, a.sum * math::exp(a.most - by) + b.sum * math::exp(b.most - by)};
+        const C rest = top - by;                    // 0, -inf if all numbers are, or NaN
+        const C unit = rest == C(0) ? C(1) : rest == rest ? C(0) : rest;  // e^rest
+        const C less = math::exp((first ? b.most : a.most) - by);
+        return {top, (first ? a.sum : b.sum) * unit + (first ? b.sum : a.sum) * less};
     }
     __device__ __forceinline__ void take(C x) { *this = join(*this, {x, C(1)}); }
     C most, sum;

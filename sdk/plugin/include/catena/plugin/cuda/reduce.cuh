@@ -70,13 +70,18 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
                               : term + f.per_split < f.reduced.size ? term + f.per_split
                                                                     : f.reduced.size;
     term += lane;
+    const std::int64_t step = f.reduced.step(f.reduced_lanes);
+    std::int64_t place = base + f.reduced.locate(term);
     Acc total = 0;
     CATENA_ROLL
     while (term < last) {
         Acc part = 0;
         CATENA_ROLL
-        for (int i = 0; i < run && term < last; ++i, term += f.reduced_lanes)
-            part += static_cast<Acc>(term_at<Op>(p, base + f.reduced.locate(term)));
+        for (int i = 0; i < run && term < last; ++i) {
+            part += static_cast<Acc>(term_at<Op>(p, place));
+            term += f.reduced_lanes;
+            place = f.next(base, term, place, step);
+        }
         total += part;
     }
     total = join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, std::plus());

@@ -438,9 +438,9 @@ TEST_CASE("a fault names the line of the source") {
         CHECK(fault.error == failure);
         return fault.text;
     };
-    const auto names = [](const std::string& text, const std::string& part) {
-        CHECK_MESSAGE(text.find(part) != std::string::npos,
-                      "expected '" << part << "' in: " << text);
+    const auto names = [](const std::string& message, const std::string& part) {
+        CHECK_MESSAGE(message.find(part) != std::string::npos,
+                      "expected '" << part << "' in: " << message);
     };
     names(
         text(".loc 1 11 3\nmov.u32 %r1, 1;\n.loc 1 12 5\n@%p5 trap;\n.loc 1 13 5\nmov.u32 %r1, 2;"),

@@ -120,10 +120,14 @@ constexpr std::string_view type_names[] = {"pred", "b8",  "b16",  "b32", "b64", 
                                            "s64",  "f16", "bf16", "f32", "f64"};
 
 std::size_t number(std::string_view text, std::uint32_t line) {
-    std::size_t value = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc())
-        refuse(line, "expected a number, got '" + std::string(text) + "'");
-    return value;
+    const auto value = literal(text, Type::u64);
+    if (!value) refuse(line, "expected a number, got '" + std::string(text) + "'");
+    return *value;
+}
+
+// Whether an operand of the type may be a literal with a fraction.
+bool takes_float(Type type) {
+    return type == Type::f32 || type == Type::f64 || type == Type::b32 || type == Type::b64;
 }
 
 }  // namespace
@@ -169,39 +173,43 @@ std::optional<std::uint64_t> literal(std::string_view text, Type type) {
     const bool negative = !text.empty() && text[0] == '-';
     if (negative) text.remove_prefix(1);
     if (text.empty() || text[0] < '0' || text[0] > '9') return {};
-    const bool to_double = size_of(type) == 8;  // b64 may hold a double
+    const char second = text.size() > 1 && text[0] == '0' ? text[1] : ' ';
     std::uint64_t bits = 0;
-    if (text.size() > 2 && text[0] == '0' && std::strchr("fFdD", text[1]) != nullptr) {
-        std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
-        const bool is_double = text[1] == 'd' || text[1] == 'D';
-        double value = is_double ? std::bit_cast<double>(bits)
-                                 : std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-        if (negative) value = -value;
-        if (is_double != to_double || negative)
-            bits = to_double ? std::bit_cast<std::uint64_t>(value)
-                             : std::bit_cast<std::uint32_t>(static_cast<float>(value));
-        return bits;
+    const auto read = [&](std::size_t prefix, int base) {  // all of the text
+        const char* const end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data() + prefix, end, bits, base);
+        return stop == end && error != std::errc::invalid_argument;
+    };
+    const bool is_hexadecimal = second == 'x' || second == 'X';
+    const bool is_bits = std::strchr("fFdD", second) != nullptr;  // of a float or double
+    if (is_bits || (!is_hexadecimal && text.find_first_of(".eE") != std::string_view::npos)) {
+        double value = 0;
+        if (is_bits) {
+            const bool is_double = second == 'd' || second == 'D';
+            if (text.size() != (is_double ? 18 : 10) || negative || !read(2, 16)) return {};
+            value = is_double ? std::bit_cast<double>(bits)
+                              : std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+            if (is_double == (size_of(type) == 8) && takes_float(type))
+                return bits;  // of a NaN, too
+        } else {
+            const std::string digits(text);
+            char* end = nullptr;
+            value = (negative ? -1 : 1) * std::strtod(digits.c_str(), &end);
+            if (*end != '\0') return {};
+        }
+        if (!takes_float(type)) return {};
+        if (size_of(type) == 8) return std::bit_cast<std::uint64_t>(value);
+        return std::bit_cast<std::uint32_t>(static_cast<float>(value));
     }
-    if (text.find_first_of(".eE") != std::string_view::npos && text.substr(0, 2) != "0x") {
-        const double value = (negative ? -1 : 1) * std::strtod(std::string(text).c_str(), nullptr);
-        return to_double ? std::bit_cast<std::uint64_t>(value)
-                         : std::bit_cast<std::uint32_t>(static_cast<float>(value));
-    }
-    int base = 10;
-    if (text.size() > 1 && text[0] == '0') {
-        const bool prefix = std::strchr("xXbB", text[1]) != nullptr;
-        base = !prefix ? 8 : text[1] == 'x' || text[1] == 'X' ? 16 : 2;
-        text.remove_prefix(prefix ? 2 : 1);
-    }
-    if (!text.empty() && (text.back() == 'U' || text.back() == 'u')) text.remove_suffix(1);
-    std::from_chars(text.data(), text.data() + text.size(), bits, base);
-    if (negative) bits = ~bits + 1;
-    if (is_float(type)) {
-        const auto value = static_cast<double>(static_cast<std::int64_t>(bits));
-        return to_double ? std::bit_cast<std::uint64_t>(value)
-                         : std::bit_cast<std::uint32_t>(static_cast<float>(value));
-    }
-    return bits;
+    if (is_float(type)) return {};
+    if (text.back() == 'U' || text.back() == 'u') text.remove_suffix(1);
+    const bool is_binary = second == 'b' || second == 'B';
+    if (!read(is_hexadecimal || is_binary ? 2 : 0, is_hexadecimal   ? 16
+                                                   : is_binary      ? 2
+                                                   : text[0] == '0' ? 8
+                                                                    : 10))
+        return {};
+    return negative ? ~bits + 1 : bits;
 }
 
 namespace {

@@ -43,16 +43,22 @@ void add_comparisons(Table& t, Type type = type_of<T>) {
         t.add(name, type, run, {Type::pred, type, type});
     };
     put("setp.eq.$", &compare<[](T a, T b) { return a == b; }, T>);
+    if (type <= Type::b64) {
+        put("setp.ne.$", &compare<[](T a, T b) { return a != b; }, T>);
+        return;
+    }
     put("setp.lt.$", &compare<[](T a, T b) { return a < b; }, T>);
     put("setp.le.$", &compare<[](T a, T b) { return a <= b; }, T>);
     put("setp.gt.$", &compare<[](T a, T b) { return b < a; }, T>);
     put("setp.ge.$", &compare<[](T a, T b) { return a >= b; }, T>);
     if constexpr (T(0.5) == T(0)) {  // integers
         put("setp.ne.$", &compare<[](T a, T b) { return a != b; }, T>);
-        put("setp.lo.$", &compare<[](T a, T b) { return a < b; }, T>);
-        put("setp.ls.$", &compare<[](T a, T b) { return a <= b; }, T>);
-        put("setp.hi.$", &compare<[](T a, T b) { return b < a; }, T>);
-        put("setp.hs.$", &compare<[](T a, T b) { return a >= b; }, T>);
+        if constexpr (is_unsigned<T>) {
+            put("setp.lo.$", &compare<[](T a, T b) { return a < b; }, T>);
+            put("setp.ls.$", &compare<[](T a, T b) { return a <= b; }, T>);
+            put("setp.hi.$", &compare<[](T a, T b) { return b < a; }, T>);
+            put("setp.hs.$", &compare<[](T a, T b) { return a >= b; }, T>);
+        }
     } else {
         put("setp.ne.$", &compare<[](T a, T b) { return a < b || b < a; }, T>);
         put("setp.equ.$", &compare<[](T a, T b) { return !(a < b || a > b); }, T>);
@@ -92,8 +98,8 @@ void fill_comparisons(Table& t) {
     for (const Type type : {Type::b32, Type::u32, Type::s32, Type::f32}) add_moves<u32>(t, type);
     for (const Type type : {Type::b64, Type::u64, Type::s64, Type::f64}) add_moves<u64>(t, type);
     add_moves<u8>(t, Type::pred);
-    add<[](u64 a) { return a | shared_window; }, u64, u64>(t, "cvta.shared");
-    add<[](u64 a) { return a & ~window_mask; }, u64, u64>(t, "cvta.to.shared");
+    add<[](u64 a) { return a | shared_window; }, u64, u64>(t, "cvta.shared.u64");
+    add<[](u64 a) { return a & ~window_mask; }, u64, u64>(t, "cvta.to.shared.u64");
 }
 
 }  // namespace catena_machine::MACHINE_ISA

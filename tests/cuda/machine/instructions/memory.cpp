@@ -94,22 +94,34 @@ void atomic(Warp& w, const Instruction& in) {
         d[lane] = old;
     }
 }
-template <class T, Type... names>
-void add_atomics(Table& t) {
-    const auto put = [&](const char* name, Handler run) { (t.add(name, names, run, {}), ...); };
-    put("atom.add.$", &atomic<[](T a, T b, T) { return static_cast<T>(a + b); }, T>);
-    put("atom.exch.$", &atomic<[](T, T b, T) { return b; }, T>);
-    put("atom.min.$", &atomic<[](T a, T b, T) { return a < b ? a : b; }, T>);
-    put("atom.max.$", &atomic<[](T a, T b, T) { return b < a ? a : b; }, T>);
+// T: the type for computations. The first operand is the memory.
+template <class T>
+void add_atomics(Table& t, Type type) {
+    const auto both = [&](const char* atom, const char* red, Handler run) {
+        t.add(atom, type, run, {type, type});
+        t.add(red, type, run, {type, type});
+    };
+    if (is_floating<T> || type == Type::u32 || type == Type::s32 || type == Type::u64)
+        both("atom.add.$", "red.add.$",
+             &atomic<[](T a, T b, T) { return static_cast<T>(a + b); }, T>);
     if constexpr (!is_floating<T>) {
-        put("atom.cas.$", &atomic<[](T a, T b, T c) { return a == b ? c : a; }, T>);
-        put("atom.and.$", &atomic<[](T a, T b, T) { return static_cast<T>(a & b); }, T>);
-        put("atom.or.$", &atomic<[](T a, T b, T) { return static_cast<T>(a | b); }, T>);
-        put("atom.xor.$", &atomic<[](T a, T b, T) { return static_cast<T>(a ^ b); }, T>);
-        put("atom.inc.$",
-            &atomic<[](T a, T b, T) { return static_cast<T>(a >= b ? 0 : a + 1); }, T>);
-        put("atom.dec.$",
-            &atomic<[](T a, T b, T) { return static_cast<T>(a == 0 || a > b ? b : a - 1); }, T>);
+        if (type <= Type::b64) {
+            t.add("atom.exch.$", type, &atomic<[](T, T b, T) { return b; }, T>, {type, type});
+            t.add("atom.cas.$", type, &atomic<[](T a, T b, T c) { return a == b ? c : a; }, T>,
+                  {type, type, type});
+            both("atom.and.$", "red.and.$", &atomic<[](T a, T b, T) { return a & b; }, T>);
+            both("atom.or.$", "red.or.$", &atomic<[](T a, T b, T) { return a | b; }, T>);
+            both("atom.xor.$", "red.xor.$", &atomic<[](T a, T b, T) { return a ^ b; }, T>);
+        } else {
+            both("atom.min.$", "red.min.$", &atomic<[](T a, T b, T) { return a < b ? a : b; }, T>);
+            both("atom.max.$", "red.max.$", &atomic<[](T a, T b, T) { return b < a ? a : b; }, T>);
+        }
+        if (type == Type::u32) {
+            both("atom.inc.$", "red.inc.$",
+                 &atomic<[](T a, T b, T) { return a >= b ? T(0) : a + 1; }, T>);
+            both("atom.dec.$", "red.dec.$",
+                 &atomic<[](T a, T b, T) { return a == 0 || b < a ? b : a - 1; }, T>);
+        }
     }
 }
 template <class T>
@@ -211,10 +223,10 @@ void fill_memory(Table& t) {
     for (const Type type : {Type::b32, Type::u32, Type::f32}) add_memory<u32>(t, type);
     add_memory<i32>(t, Type::s32);
     for (const Type type : {Type::b64, Type::u64, Type::s64, Type::f64}) add_memory<u64>(t, type);
-    add_atomics<u32, Type::u32, Type::b32>(t), add_atomics<i32, Type::s32>(t),
-        add_atomics<float, Type::f32>(t);
-    add_atomics<u64, Type::u64, Type::b64>(t), add_atomics<i64, Type::s64>(t),
-        add_atomics<double, Type::f64>(t);
+    for (const Type type : {Type::b32, Type::u32}) add_atomics<u32>(t, type);
+    for (const Type type : {Type::b64, Type::u64}) add_atomics<u64>(t, type);
+    add_atomics<i32>(t, Type::s32), add_atomics<i64>(t, Type::s64);
+    add_atomics<float>(t, Type::f32), add_atomics<double>(t, Type::f64);
     t.add("pack", Type::none, &pack, {});
     t.add("unpack", Type::none, &unpack, {});
 

@@ -2,6 +2,7 @@
 #include "checks.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 
 namespace catena_machine {
@@ -65,9 +66,11 @@ std::string other_access(const Touch& t, const Touch& me, const Launch* launch, 
 
 // Notes an access of a word. Returns why it is a race, else "". `same`: a write that changes nothing,
 // which several threads may do.
-[[gnu::no_sanitize("thread")]] std::string note(Touched& word, Touch me, bool write, bool same,
+[[gnu::no_sanitize("thread")]] std::string note(Touched& noted, Touch me, bool write, bool same,
                                                 const Launch* launch, const Code* own,
                                                 std::uint32_t threads) {
+    const Touched word = {std::bit_cast<Touch>(at_once(noted.write)),
+                          std::bit_cast<Touch>(at_once(noted.read))};
     const auto clash = [&](const Touch& t) {
         return (t.bytes & me.bytes) != 0 && !(t.atomic != 0 && me.atomic != 0) && !same &&
                concurrent(t, me, launch, threads);
@@ -76,7 +79,7 @@ std::string other_access(const Touch& t, const Touch& me, const Launch* launch, 
     if (write && clash(word.read)) return other_access(word.read, me, launch, own, threads, "read");
     // Of several threads only the last is kept, and how far they are apart; of threads that access
     // different bytes, only the last; of readers in two streams without an order, only the first.
-    Touch& mine = write ? word.write : word.read;
+    const Touch& mine = write ? word.write : word.read;
     if (!write && mine.launch != me.launch && concurrent(mine, me, launch, threads)) return {};
     if (mine.launch == me.launch) {
         const bool no_barrier =
@@ -92,7 +95,7 @@ std::string other_access(const Touch& t, const Touch& me, const Launch* launch, 
                 std::max<std::uint32_t>(mine.spread, distance(mine.thread, me.thread, threads)) & 3;
         }
     }
-    mine = me;
+    set_at_once(write ? noted.write : noted.read, std::bit_cast<TouchBits>(me));
     return {};
 }
 
@@ -140,9 +143,22 @@ static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t addr
     if ((address & (n - 1)) != 0)
         refuse(misaligned_address,
                "expected an address that is a multiple of " + std::to_string(n));
-    std::uint64_t window = address & window_mask;
+    // Instructions of shared memory take offsets. The arguments of calls are in local memory.
+    const bool is_offset = in.space == Space::shared && address >> 32 == 0;
+    const std::uint64_t window = is_offset ? shared_window : address & window_mask;
     std::uint64_t at = address & ~window_mask;
-    if (in.space == Space::shared) window = shared_window;
+    const bool fits = in.space == Space::generic  ? true
+                      : in.space == Space::shared ? is_offset
+                      : in.space == Space::local  ? window == local_window
+                      : in.space == Space::param  ? window == param_window || window == local_window
+                                                  : window == 0;
+    if (!fits)
+        refuse(illegal_address, std::string("an address of ") +
+                                    (window == 0               ? "global memory"
+                                     : window == shared_window ? "shared memory"
+                                     : window == local_window  ? "local memory"
+                                                               : "no memory or of parameters") +
+                                    ", which the instruction cannot access");
     Found f = {};
     bool shared = false;
     if (window == 0) {
@@ -157,8 +173,7 @@ static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t addr
                 }
             return false;
         };
-        const bool wrong_space = in.space == Space::local || in.space == Space::param;
-        if (wrong_space || (!search(b.launch->regions) && !search(b.code->variables)))
+        if (!search(b.launch->regions) && !search(b.code->variables))
             refuse(illegal_address, b.launch->describe != nullptr
                                         ? b.launch->describe(b.launch->user, address)
                                         : "memory that is not the kernel's");

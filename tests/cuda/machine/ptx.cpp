@@ -277,7 +277,10 @@ void read_module(Module::Parsed& module) {
             v.is_dynamic = is_extern;
         } else {
             v.space = word == ".const" ? Space::constant : Space::global;
-            std::size_t at = (module.memory.size() + d.alignment - 1) / d.alignment * d.alignment;
+            // Accesses are noted for words. The space between variables belongs to none of them.
+            constexpr std::size_t space = 64;
+            const std::size_t alignment = std::max<std::size_t>(d.alignment, 4);
+            std::size_t at = (module.memory.size() + space + alignment - 1) / alignment * alignment;
             const std::size_t end = at + d.bytes();
             v.offset = at;
             module.memory.resize(end);
@@ -291,6 +294,7 @@ void read_module(Module::Parsed& module) {
         }
         module.variables[d.name] = v;
     }
+    module.touched.resize(module.memory.size() / 4 + 1);
 }
 
 std::mutex& translation() {

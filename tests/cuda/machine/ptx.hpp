@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "code.hpp"
+#include "warp.hpp"
 
 namespace catena_machine {
 
@@ -54,7 +54,8 @@ struct Module::Parsed {
     std::shared_ptr<std::vector<std::string>> files = std::make_shared<std::vector<std::string>>();
     std::map<std::string_view, Declared> functions;
     std::map<std::string_view, Variable> variables;
-    std::vector<std::byte> memory;  // of the module's variables
+    std::vector<std::byte> memory;         // of the module's variables
+    mutable std::vector<Touched> touched;  // of each 4 bytes of it
     std::map<std::string_view, std::unique_ptr<Kernel>> kernels;
 };
 

@@ -59,7 +59,7 @@ private:
     bool next();  // false: all lanes have ended
     void block_here();
     void join_blocked();
-    bool masks_agree(const Instruction& in);
+    std::uint32_t complete(const Instruction& in);
     [[noreturn]] void stuck();
 
     std::uint32_t group_ = 0;  // lanes that run
@@ -150,19 +150,21 @@ void Runner::stuck() {
     throw Stuck{g.pc, lane, why + text};
 }
 
-// Whether all lanes that the masks of a warp's instruction name are here. Each must name itself.
-bool Runner::masks_agree(const Instruction& in) {
+// Returns the lanes that are here with all those that their masks name. Each must name itself.
+std::uint32_t Runner::complete(const Instruction& in) {
     const std::uint32_t* const masks = at<std::uint32_t>(in.at[5]);
+    std::uint32_t lanes = 0;
     for (std::uint32_t rest = active; rest != 0; rest &= rest - 1) {
         const int lane = __builtin_ctz(rest);
         if ((masks[lane] >> lane & 1) == 0)
             throw_stopped(lane, "executes it, but its mask does not name it");
-        if ((masks[lane] & ~active) != 0) return false;
+        if ((masks[lane] & ~active) != 0) continue;
+        lanes |= 1u << lane;
         for (std::uint32_t others = masks[lane]; others != 0; others &= others - 1)
             if (const int other = __builtin_ctz(others); masks[other] != masks[lane])
                 throw_stopped(other, "its mask differs from that of a lane that it names");
     }
-    return true;
+    return lanes;
 }
 
 Pause Runner::run() {
@@ -208,9 +210,11 @@ Pause Runner::run() {
                     return Pause::barrier;
                 }
                 block_here();
-            } else if (!masks_agree(in)) {
+            } else if (const std::uint32_t lanes = complete(in); lanes == 0) {
                 block_here();
             } else {
+                if (lanes != group_) blocked_.push_back({pc, group_ & ~lanes});
+                active = group_ = lanes;
                 if (profile != nullptr) count(*this, in, *profile);
                 // Lanes with different masks take part in different operations.
                 for (std::uint32_t rest = group_; rest != 0; rest &= ~active) {

@@ -23,7 +23,8 @@ Translator::Translator(const Module::Parsed& module, const Declared& kernel) : m
     for (const auto& [name, v] : module.variables)
         if (v.space != Space::shared) {
             const auto begin = reinterpret_cast<std::uintptr_t>(module.memory.data()) + v.offset;
-            code_->variables.push_back({begin, begin + v.bytes});
+            code_->variables.push_back(
+                {begin, begin + v.bytes, nullptr, module.touched.data() + v.offset / 4});
         }
     Frame frame;
     frame.scopes.emplace_back();

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "ptx.hpp"
-#include "warp.hpp"
 
 namespace catena_machine {
 

@@ -1,6 +1,8 @@
 // A warp while it runs, and the memory that its lanes access.
 #pragma once
 
+#include <emmintrin.h>
+
 #include <cstring>
 
 #include "code.hpp"
@@ -16,7 +18,7 @@ constexpr std::uint64_t param_window = std::uint64_t{3} << 56;
 constexpr std::uint64_t dynamic_shared = std::uint64_t{1} << 30;  // offset of dynamic shared memory
 
 // The last write and the last read of a word of 4 bytes.
-struct Touch {
+struct alignas(16) Touch {
     std::uint32_t launch = 0;                       // 0: none
     std::uint32_t thread = 0;                       // its number in the grid
     std::uint16_t barriers = 0, warp_barriers = 0;  // that the thread has passed
@@ -28,6 +30,22 @@ struct Touch {
 struct Touched {
     Touch write, read;
 };
+
+// The bytes of a Touch. Blocks on two OS threads may note accesses of one word at the same time; a Touch
+// is read and written at once, so that it never has parts of two accesses.
+struct TouchBits {
+    std::uint64_t low, high;
+    static constexpr int bytes_at = 56, spread_at = 61;  // in high
+};
+inline __attribute__((always_inline)) TouchBits at_once(const Touch& from) {
+    const __m128i v = *reinterpret_cast<const volatile __m128i*>(&from);
+    return {static_cast<std::uint64_t>(_mm_cvtsi128_si64(v)),
+            static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(v, v)))};
+}
+inline __attribute__((always_inline)) void set_at_once(Touch& to, TouchBits bits) {
+    *reinterpret_cast<volatile __m128i*>(&to) =
+        _mm_set_epi64x(static_cast<long long>(bits.high), static_cast<long long>(bits.low));
+}
 
 struct Block;
 

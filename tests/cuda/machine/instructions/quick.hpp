@@ -17,6 +17,7 @@ struct Quick {
     std::uint32_t over = 0;    // what has a number up to this one has ended
     std::uint32_t first_thread = 0, threads = 0;  // of the block in the grid
     Touch me;
+    TouchBits bits;  // of me
 
     Quick(const Warp& w, const Instruction& in) {
         Block& b = *w.block;
@@ -44,6 +45,7 @@ struct Quick {
         me.warp_barriers = w.barriers;
         me.pc = static_cast<std::uint32_t>(w.pc) & 0xffffff;
         me.thread = first_thread + w.first_thread;  // of lane 0
+        std::memcpy(&bits, &me, sizeof bits);
     }
 
     bool in_block(const Touch& t) const { return t.thread - first_thread < threads; }
@@ -78,14 +80,15 @@ struct Quick {
             const std::uint32_t bytes = n >= 4 ? 0xf : ((1u << n) - 1) << (at & 3);
             for (std::size_t i = 0; i < (n + 3) / 4; ++i) {
                 Touched& t = touched[at / 4 + i];
+                const TouchBits noted = at_once(write ? t.write : t.read);
                 if (!apart(t.write, thread, bytes)) return nullptr;
                 if (write) {
                     if (!apart(t.read, thread, bytes)) return nullptr;
-                    set(t.write, thread, bytes);
+                    set(t.write, noted, thread, bytes);
                 } else {
                     // A reader of another stream, without an order.
                     if (t.read.launch != number && t.read.launch > over) return nullptr;
-                    note_read(t.read, thread, bytes);
+                    note_read(t.read, noted, thread, bytes);
                 }
             }
         }
@@ -94,32 +97,30 @@ struct Quick {
 
 private:
     // Of several threads that read, the first is kept, and how far apart they are. As in note().
-    void note_read(Touch& t, std::uint32_t thread, std::uint32_t bytes) const {
+    void note_read(Touch& to, TouchBits noted, std::uint32_t thread, std::uint32_t bytes) const {
+        const auto t = std::bit_cast<Touch>(noted);
         const bool same_warp = (t.thread - first_thread) / 32 == (thread - first_thread) / 32;
-        if (t.launch != number || (t.bytes & bytes) == 0) {
-            set(t, thread, bytes);
-        } else if (!in_block(t)) {
-            t.spread = 3;
-            t.bytes = (t.bytes | bytes) & 0xf;
-        } else if (t.spread != 3 &&
-                   (t.barriers != me.barriers ||
-                    (t.spread < 2 && same_warp && t.warp_barriers != me.warp_barriers))) {
-            set(t, thread, bytes);
-        } else if (t.thread != thread || t.spread != 0) {
-            const std::uint32_t apart = same_warp ? 1 : 2;
-            if (t.spread < apart) t.spread = apart & 3;
-            t.bytes = (t.bytes | bytes) & 0xf;
-        } else {
-            set(t, thread, bytes);
+        const std::uint64_t apart = !in_block(t) ? 3 : same_warp ? 1 : 2;
+        const bool over_here = apart != 3 && t.spread != 3 &&
+                               (t.barriers != me.barriers ||
+                                (t.spread < 2 && same_warp && t.warp_barriers != me.warp_barriers));
+        if (t.launch != number || (t.bytes & bytes) == 0 || over_here ||
+            (t.thread == thread && t.spread == 0)) {
+            set(to, noted, thread, bytes);
+        } else if (t.spread < apart || (bytes & ~t.bytes) != 0) {
+            noted.high |= std::uint64_t{bytes} << TouchBits::bytes_at;
+            if (t.spread < apart)
+                noted.high = (noted.high & ~(std::uint64_t{3} << TouchBits::spread_at)) |
+                             apart << TouchBits::spread_at;
+            set_at_once(to, noted);
         }
     }
-    void set(Touch& t, std::uint32_t thread, std::uint32_t bytes) const {
-        const bool mine = t.launch == number && t.thread == thread && t.barriers == me.barriers &&
-                          t.warp_barriers == me.warp_barriers;
-        const std::uint32_t before_it = mine ? t.bytes : 0;
-        t = me;
-        t.thread = thread;
-        t.bytes = (bytes | before_it) & 0xf;
+    void set(Touch& to, TouchBits noted, std::uint32_t thread, std::uint32_t bytes) const {
+        TouchBits now = {number | std::uint64_t{thread} << 32,
+                         bits.high | std::uint64_t{bytes} << TouchBits::bytes_at};
+        const bool mine = noted.low == now.low && ((noted.high ^ now.high) & 0xffffffff) == 0;
+        if (mine) now.high |= noted.high & std::uint64_t{0xf} << TouchBits::bytes_at;
+        set_at_once(to, now);
     }
 };
 

@@ -63,6 +63,8 @@ T in_whole_numbers(T x, int mode) {
 }
 template <class D, class S>
 D converted(S s, int mode) {
+    if constexpr (type_of<S> == Type::f32)
+        if ((mode & flush) != 0) s = flushed(s);
     if constexpr (is_half<S>) {
         return converted<D>(static_cast<float>(widened(s)), mode);
     } else if constexpr (is_half<D>) {

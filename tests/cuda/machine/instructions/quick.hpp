@@ -96,16 +96,23 @@ struct Quick {
     }
 
 private:
+    std::uint64_t low(std::uint32_t thread) const {  // of TouchBits
+        return number | std::uint64_t{thread} << 32;
+    }
     // Of several threads that read, the first is kept, and how far apart they are. As in note().
     void note_read(Touch& to, TouchBits noted, std::uint32_t thread, std::uint32_t bytes) const {
+        const bool by_it = noted.low == low(thread) && noted.high >> TouchBits::spread_at == 0;
+        if (by_it || static_cast<std::uint32_t>(noted.low) != number) {
+            set(to, noted, thread, bytes);
+            return;
+        }
         const auto t = std::bit_cast<Touch>(noted);
         const bool same_warp = (t.thread - first_thread) / 32 == (thread - first_thread) / 32;
         const std::uint64_t apart = !in_block(t) ? 3 : same_warp ? 1 : 2;
         const bool over_here = apart != 3 && t.spread != 3 &&
                                (t.barriers != me.barriers ||
                                 (t.spread < 2 && same_warp && t.warp_barriers != me.warp_barriers));
-        if (t.launch != number || (t.bytes & bytes) == 0 || over_here ||
-            (t.thread == thread && t.spread == 0)) {
+        if ((t.bytes & bytes) == 0 || over_here) {
             set(to, noted, thread, bytes);
         } else if (t.spread < apart || (bytes & ~t.bytes) != 0) {
             noted.high |= std::uint64_t{bytes} << TouchBits::bytes_at;
@@ -116,8 +123,7 @@ private:
         }
     }
     void set(Touch& to, TouchBits noted, std::uint32_t thread, std::uint32_t bytes) const {
-        TouchBits now = {number | std::uint64_t{thread} << 32,
-                         bits.high | std::uint64_t{bytes} << TouchBits::bytes_at};
+        TouchBits now = {low(thread), bits.high | std::uint64_t{bytes} << TouchBits::bytes_at};
         const bool mine = noted.low == now.low && ((noted.high ^ now.high) & 0xffffffff) == 0;
         if (mine) now.high |= noted.high & std::uint64_t{0xf} << TouchBits::bytes_at;
         set_at_once(to, now);

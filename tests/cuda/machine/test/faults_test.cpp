@@ -118,6 +118,12 @@ TEST_CASE("memory that nobody has written") {
     refused(failure, local + "@!%p5 st.local.u32 [memory], %t;\n ld.local.u32 %r1, [memory];",
             "ld.local.u32 %r1, [memory]");
     accepted(local + "st.local.u32 [memory], %t;\n ld.local.u32 %r1, [memory];");
+    // Local memory of the block before, or of another thread, is not that of this one.
+    for (const std::string writers : {"setp.eq.u32 %p1, %r2, 0;", "setp.ne.u32 %p1, %t, 5;"})
+        refused(failure,
+                local + "mov.u32 %r2, %ctaid.x; " + writers +
+                    "\n@%p1 st.local.u32 [memory], %t;\n ld.local.u32 %r1, [memory];",
+                "ld.local.u32 %r1, [memory]", "(", {.grid = {2}});
     // Shared memory of the block before is not that of this one.
     refused(failure,
             shared +
@@ -174,6 +180,61 @@ TEST_CASE("addresses that are not the kernel's") {
             "%p0, %r1, 1, %p0;\n"
             "setp.eq.and.u32 %p0, %r2, 3, %p0;\n@%p0 ld.global.u32 %r1, [%a+64];",
             "ld.global.u32 %r1, [%a+64]", "(1, 1, 3)", {.block = {4, 3, 6}});
+}
+
+TEST_CASE("addresses of another space") {
+    const std::string memory =
+        ".shared .align 4 .b8 s[64]; .local .align 4 .b8 l[64]; mov.u32 %r2, s; @%p5 st.shared.u32 "
+        "[s], 1;\n@%p5 st.local.u32 [l], 1; cvta.shared.u64 %q1, s; mov.u64 %q2, l; "
+        "cvta.local.u64 %q2, %q2;\n";
+    const auto wrong = [&](const std::string& instruction, const std::string& space) {
+        CAPTURE(instruction);
+        Buffer a(Values(16, 1)), b(Values(16, 1));
+        const auto fault =
+            launch(kernel(memory + "@%p5 " + instruction + ";"), "culprit", {}, {&a, &b});
+        check(fault, illegal_address,
+              {"culprit", instruction, "thread (5, 0, 0)", "an address of " + space});
+    };
+    wrong("ld.global.u32 %r1, [%q1]", "shared memory");
+    wrong("st.global.u32 [%q1], %t", "shared memory");
+    wrong("atom.global.add.u32 %r1, [%q1], 1", "shared memory");
+    wrong("red.global.add.u32 [%q1], 1", "shared memory");
+    wrong("ld.global.u32 %r1, [%q2]", "local memory");
+    wrong("st.global.u32 [%q2], %t", "local memory");
+    wrong("atom.global.add.u32 %r1, [%q2], 1", "local memory");
+    wrong("ld.shared.u32 %r1, [%q1]", "shared memory");
+    wrong("st.shared.u32 [%q1], %t", "shared memory");
+    wrong("ld.shared.u32 %r1, [%q2]", "local memory");
+    wrong("ld.shared.u32 %r1, [%a]", "global memory");
+    wrong("st.shared.u32 [%a], %t", "global memory");
+    wrong("atom.shared.add.u32 %r1, [%a], 1", "global memory");
+    wrong("ld.local.u32 %r1, [%q1]", "shared memory");
+    wrong("st.local.u32 [%a], %t", "global memory");
+    for (const std::string right :
+         {"ld.u32 %r1, [%q1]", "ld.u32 %r1, [%q2]", "ld.local.u32 %r1, [%q2]",
+          "ld.shared.u32 %r1, [%r2]", "ld.u32 %r1, [%a]", "atom.add.u32 %r1, [%q1], 1"})
+        accepted(memory + "@%p5 " + right + ";");
+}
+
+TEST_CASE("variables of modules") {
+    const std::string before =
+        ".global .align 1 .b8 byte;\n.global .align 4 .u32 words[4];\n.global .u32 next;\n";
+    refused(illegal_address, "@%p5 ld.global.u32 %r1, [words+16];", "ld.global.u32 %r1, [words+16]",
+            "(5, 0, 0)", {}, before);
+    refused(illegal_address, "@%p5 st.global.u32 [words+-4], %t;", "st.global.u32 [words+-4], %t",
+            "(5, 0, 0)", {}, before);
+    refused(illegal_address, "@%p5 ld.global.u8 %r1, [byte+1];", "ld.global.u8 %r1, [byte+1]",
+            "(5, 0, 0)", {}, before);
+    accepted("@%p5 ld.global.u32 %r1, [words+12]; @%p5 st.global.u8 [byte], %r1;", {}, before);
+    // Races between lanes, and between blocks.
+    refused(failure, "st.global.u32 [words], %t;", "st.global.u32 [words], %t", "(1, 0, 0)", {},
+            before);
+    refused(failure, "mov.u32 %r1, %ctaid.x; @%p5 st.global.u8 [byte], %r1;",
+            "st.global.u8 [byte], %r1", "(5, 0, 0)", {.grid = {2}}, before);
+    accepted("red.global.add.u32 [words+4], %t; ld.global.u32 %r1, [words+8];", {.grid = {2}},
+             before);
+    accepted("@%p5 st.global.u32 [next], %t; bar.sync 0; ld.global.u32 %r1, [next];",
+             {.block = {64}}, before);
 }
 
 TEST_CASE("addresses that are not aligned") {
@@ -384,6 +445,12 @@ TEST_CASE("races in global memory") {
          {.grid = {4}, .block = {1}});
     fine("mov.u32 %r1, %t;\n" + byte + "ld.global.u8 %r2, [%q1];", {.block = {64}});
     fine("ld.global.u32 %r1, [%b];");
+    // Blocks on two OS threads, at the same time: each has its own byte of a word.
+    for (int round = 0; round < 10; ++round)
+        fine("mov.u32 %r1, %ctaid.x; and.b32 %r1, %r1, 63;\n" + byte +
+                 "mov.u32 %r3, 0;\n$again:\nst.global.u8 [%q1], %r3;\nld.global.u8 %r2, [%q1];\n"
+                 "add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p1, %r3, 200;\n@%p1 bra $again;",
+             {.grid = {64}, .block = {1}, .threads = 2});
     // Within a block.
     const std::string own =
         "mad.wide.u32 %q1, %t, 4, %a;\nxor.b32 %r1, %t, 32;\nmad.wide.u32 %q2, %r1, 4, "
@@ -470,7 +537,8 @@ TEST_CASE("text that is not PTX") {
     const auto message = [](const std::string& wrong) -> std::string {
         const auto ptx = header +
                          ".visible .entry k(.param .u64 a) {\n.reg .b32 %r<4>; .reg .pred %p<2>; "
-                         ".reg .f32 %f<2>;\nmov.u32 %r1, 1;\n\n" +
+                         ".reg .b16 %h<4>; .reg .f32 %f<4>; .reg .b64 %q<4>; .reg .f64 %d<4>; "
+                         ".shared .u32 s;\nmov.u32 %r1, 1;\n\n" +
                          wrong + "\nret;\n}\n";
         try {
             const machine::Module module(ptx);
@@ -480,16 +548,114 @@ TEST_CASE("text that is not PTX") {
         }
         return "accepted";
     };
-    for (const std::string wrong :
-         {"frobnicate.u32 %r1, %r2;", "add.u33 %r1, %r2, %r3;", "add.rn.u32 %r1, %r2, %r3;",
-          "mul.u32 %r1, %r2, %r3;", "add.u32 %r1, %x, %r3;", "add.u32 %r1, %r2;",
-          "add.u32 %r1, %r2, %r3, %r3;", "@%p7 mov.u32 %r1, 2;", "bra $nowhere;",
-          "call.uni nothing, ();", "ld.global.u32 %r1, [nothing];", "mov.u32 %r1, %nothing.x;",
-          "setp.lt.pred %p1, %p0, %p1;", "add.u32 %r1, %r2, %r3"}) {
+    for (const std::string wrong : {"frobnicate.u32 %r1, %r2;",
+                                    "add.u33 %r1, %r2, %r3;",
+                                    "add.rn.u32 %r1, %r2, %r3;",
+                                    "mul.u32 %r1, %r2, %r3;",
+                                    "add.u32 %r1, %x, %r3;",
+                                    "add.u32 %r1, %r2;",
+                                    "add.u32 %r1, %r2, %r3, %r3;",
+                                    "@%p7 mov.u32 %r1, 2;",
+                                    "bra $nowhere;",
+                                    "call.uni nothing, ();",
+                                    "ld.global.u32 %r1, [nothing];",
+                                    "mov.u32 %r1, %nothing.x;",
+                                    "setp.lt.pred %p1, %p0, %p1;",
+                                    "ld.global.foo.f32 %f1, [%q1];",
+                                    "st.global.foo.f32 [%q1], %f1;",
+                                    "ld.global.wb.u32 %r1, [%q1];",
+                                    "st.global.nc.u32 [%q1], %r1;",
+                                    "st.global.L2::128B.u32 [%q1], %r1;",
+                                    "ld.release.gpu.global.u32 %r1, [%q1];",
+                                    "ld.global.global.u32 %r1, [%q1];",
+                                    "ld.global.u32.u32 %r1, [%q1];",
+                                    "ld.global.add.u32 %r1, [%q1];",
+                                    "st.const.u32 [%q1], %r1;",
+                                    "ld.global.u32 %r1, [%q1], %r2;",
+                                    "bra.foo L; L:",
+                                    "trap.uni;",
+                                    "exit.uni;",
+                                    "membar.foo;",
+                                    "fence;",
+                                    "bar.sync.aligned 0;",
+                                    "bar.sync;",
+                                    "cvta.foo.u64 %q1, %q2;",
+                                    "cvta.to.u64 %q1, %q2;",
+                                    "cvta.u64 %q1, %q2;",
+                                    "mov.b64 %q1, {%r1, %r2, %r3};",
+                                    "mov.f64 %d1, {%r1, %r2};",
+                                    "vote.sync.any.pred %p1, %p0;",
+                                    "mov.u32 %r1, 12abc;",
+                                    "mov.u32 %r1, 0x;",
+                                    "mov.u32 %r1, 08;",
+                                    "mov.u32 %r1, 0b102;",
+                                    "mov.u32 %r1, 12UU;",
+                                    "mov.f32 %f1, 1.5x;",
+                                    "mov.f32 %f1, 1e;",
+                                    "mov.f32 %f1, 0f3f;",
+                                    "mov.f32 %f1, 0f3f8000000;",
+                                    "mov.f32 %f1, -0f3f800000;",
+                                    "mov.f64 %d1, 0d3ff000000000000;",
+                                    "mov.f32 %f1, 1;",
+                                    "mov.u32 %r1, 1.5;",
+                                    "mov.u32 %r1, 0f3f800000;",
+                                    "ld.global.u32 %r1, [%q1+foo];",
+                                    "ld.global.u32 %r1, [%q1+4.5];",
+                                    "ld.global.u32 %r1, [%q1+%q2];",
+                                    "ld.global.u32 %r1, [%q1-4];",
+                                    "ld.shared.u32 %r1, [s+%r2];",
+                                    "mov.u64 %q1, s+foo;",
+                                    "atom.global.v2.f32.add {%f0, %f1}, [%q1], {%f2, %f3};",
+                                    "red.global.v2.f32.add [%q1], {%f2, %f3};",
+                                    "atom.global.foo.add.u32 %r1, [%q1], 1;",
+                                    "atom.volatile.global.add.u32 %r1, [%q1], 1;",
+                                    "atom.local.add.u32 %r1, [%q1], 1;",
+                                    "atom.global.min.f32 %f0, [%q1], %f1;",
+                                    "red.global.max.f64 [%q1], %d1;",
+                                    "atom.global.add.s64 %q2, [%q1], 1;",
+                                    "atom.global.exch.u32 %r1, [%q1], 1;",
+                                    "atom.global.cas.u32 %r1, [%q1], 1, 2;",
+                                    "atom.global.and.u32 %r1, [%q1], 1;",
+                                    "atom.global.inc.u64 %q2, [%q1], 1;",
+                                    "red.global.exch.b32 [%q1], 1;",
+                                    "red.acquire.gpu.global.add.u32 [%q1], 1;",
+                                    "atom.global.add.u32 %r1, [%q1];",
+                                    "atom.global.add.u32 %r1, [%q1], 1, 2;",
+                                    "atom.global.cas.b32 %r1, [%q1], 1;",
+                                    "setp.lo.s32 %p1, %r1, %r2;",
+                                    "setp.ls.s64 %p1, %q1, %q2;",
+                                    "setp.hi.s16 %p1, %h1, %h2;",
+                                    "setp.hs.s32 %p1, %r1, %r2;",
+                                    "setp.lt.b32 %p1, %r1, %r2;",
+                                    "setp.hi.b64 %p1, %q1, %q2;",
+                                    "setp.eq.u32 %p1, %r1;",
+                                    "setp.eq.u32 %p1, %r1, %r2, %p0;",
+                                    "setp.eq.and.or.u32 %p1, %r1, %r2, %p0;",
+                                    "cvt.ftz.s32.u32 %r1, %r2;",
+                                    "cvt.rn.ftz.f64.s32 %d1, %r1;",
+                                    "cvt.rzi.ftz.s32.f64 %r1, %d1;",
+                                    "cvt.rn.s32.f32 %r1, %f1;",
+                                    "cvt.s32.f32 %r1, %f1;",
+                                    "cvt.f32.s32 %f1, %r1;",
+                                    "cvt.f32.f64 %f1, %d1;",
+                                    "cvt.rn.f64.f32 %d1, %f1;",
+                                    "cvt.rni.s32.s64 %r1, %q1;",
+                                    "cvt.rn.rz.f32.s32 %f1, %r1;",
+                                    "cvt.f16.f32 %h1, %f1;",
+                                    "add.u32 %r1, %r2, %r3"}) {
         CAPTURE(wrong);
         CHECK_MESSAGE(message(wrong).find("line 8") != std::string::npos, message(wrong));
     }
-    CHECK(message("mov.u32 %r1, 2;") == "accepted");
+    for (const std::string right :
+         {"mov.u32 %r1, 2;", "ld.weak.global.L1::no_allocate.u32 %r1, [%q1];",
+          "ld.global.nc.L2::128B.u32 %r1, [%q1+ 0x10];", "st.u32.v2.global [%q1+-8], {%r1, %r2};",
+          "st.release.cta.shared.u32 [s], 0X1EU;", "atom.global.gpu.add.u32 %r1, [%q1], 1;",
+          "setp.hi.u16 %p1, %h1, %h2;", "cvt.rni.ftz.f32.f32 %f1, %f2;", "cvt.f32.bf16 %f1, %h1;",
+          "cvta.shared::cta.u64 %q1, %q2;", "mov.f32 %f1, -1.5e2;", "mov.b32 %r1, 0f3f800000;",
+          "barrier.cta.sync.aligned 0;"}) {
+        CAPTURE(right);
+        CHECK(message(right) == "accepted");
+    }
     CHECK(message("frobnicate.u32 %r1, %r2;").find("frobnicate.u32") != std::string::npos);
     CHECK_THROWS_AS(machine::Module(header + ".visible .entry k(.param .u64 a) {\nret;\n"),
                     std::runtime_error);

@@ -215,6 +215,23 @@ $end:
 )")) == each(32, [](u32 i) { return i < 16    ? (i == 0 ? 0 : i - 1)
                                     : i == 31 ? 31
                                               : i + 1; }));
+    // Each half has its own mask; lane 0 leaves the shuffle to meet those that are late for it.
+    CHECK(run(kernel(R"(
+    and.b32 %r1, %t, 16;
+    setp.eq.u32 %p0, %r1, 0;
+    selp.b32 %r2, 0x0000ffff, 0xffff0000, %p0;
+    setp.ge.u32 %p1, %t, 24;
+    mov.u32 %r3, 0;
+    @%p1 bra $late;
+$shuffle:
+    shfl.sync.bfly.b32 %r0, %t, 15, 31, %r2;
+    setp.eq.u32 %p2, %t, 0;
+    @!%p2 bra $end;
+$late:
+    bar.warp.sync 0xff000001;
+    @%p1 bra $shuffle;
+$end:
+)")) == each(32, [](u32 i) { return i ^ 15; }));
     // Lanes that come to the same shuffle from different branches wait for each other.
     CHECK(run(kernel(R"(
     and.b32 %r1, %t, 1;

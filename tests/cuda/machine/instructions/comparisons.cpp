@@ -72,17 +72,10 @@ void add_comparisons(Table& t, Type type = type_of<T>) {
     }
 }
 template <class T>
-void select(Warp& w, const Instruction& in) {
-    T* const d = w.at<T>(in.at[0]);
-    const T *const a = w.at<T>(in.at[1]), *const b = w.at<T>(in.at[2]);
-    const u8* const p = w.at<u8>(in.at[3]);
-    for_lanes(
-        w, [=](int i) __attribute__((always_inline)) { d[i] = p[i] != 0 ? a[i] : b[i]; });
-}
-template <class T>
 void add_moves(Table& t, Type type) {
-    t.add("selp.$", type, &select<T>, {type, type, type, Type::pred});
-    t.add("mov.$", type, &unary<[](T a) { return a; }, T, T>, {type, type});
+    constexpr auto select = [](T a, T b, u8 p) { return p != 0 ? a : b; };
+    t.add("selp.$", type, &Each<select>::run, {type, type, type, Type::pred});
+    add<[](T a) { return a; }>(t, "mov.$", type);
 }
 
 }  // namespace
@@ -98,8 +91,8 @@ void fill_comparisons(Table& t) {
     for (const Type type : {Type::b32, Type::u32, Type::s32, Type::f32}) add_moves<u32>(t, type);
     for (const Type type : {Type::b64, Type::u64, Type::s64, Type::f64}) add_moves<u64>(t, type);
     add_moves<u8>(t, Type::pred);
-    add<[](u64 a) { return a | shared_window; }, u64, u64>(t, "cvta.shared.u64");
-    add<[](u64 a) { return a & ~window_mask; }, u64, u64>(t, "cvta.to.shared.u64");
+    add<[](u64 a) { return a | shared_window; }>(t, "cvta.shared.u64");
+    add<[](u64 a) { return a & ~window_mask; }>(t, "cvta.to.shared.u64");
 }
 
 }  // namespace catena_machine::MACHINE_ISA

@@ -82,21 +82,20 @@ inline float quotient_by_reciprocal(float a, float b) {
     return quotient(a, b);
 }
 
-// Adds a function of one operand and More for each rounding mode.
-template <auto f, class T, class... More>
-void add_rounded(Table& t, const char* rn, const char* rz, const char* rm, const char* rp) {
-    constexpr Handler run = [] {
-        if constexpr (sizeof...(More) == 0) return &unary<f, T, T>;
-        else if constexpr (sizeof...(More) == 1) return &binary<f, T, T, T>;
-        else return &ternary<f, T, T, T, T>;
-    }();
-    const auto put = [&](const char* name, Handler h) {
-        t.add(name, type_of<T>, h, {type_of<T>, type_of<T>, type_of<More>...});
+// Adds a function for each rounding mode, whose letter takes the place of `?` in the name.
+template <auto f>
+void add_rounded(Table& t, const char* name) {
+    constexpr Handler run = &Each<f>::run;
+    const auto put = [&](char letter, Handler handler) {
+        char text[16];
+        __builtin_strcpy(text, name);
+        *__builtin_strchr(text, '?') = letter;
+        Each<f>::add(t, text, handler);
     };
-    put(rn, run);
-    put(rz, &rounded<run, FE_TOWARDZERO>);
-    put(rm, &rounded<run, FE_DOWNWARD>);
-    put(rp, &rounded<run, FE_UPWARD>);
+    put('n', run);
+    put('z', &rounded<run, FE_TOWARDZERO>);
+    put('m', &rounded<run, FE_DOWNWARD>);
+    put('p', &rounded<run, FE_UPWARD>);
 }
 
 template <class T>
@@ -104,39 +103,31 @@ void add_float(Table& t) {
     constexpr auto plus = [](T a, T b) { return a + b; };
     constexpr auto minus = [](T a, T b) { return a - b; };
     constexpr auto times = [](T a, T b) { return a * b; };
-    add<plus, T, T, T>(t, "add.$");
-    add<minus, T, T, T>(t, "sub.$");
-    add<times, T, T, T>(t, "mul.$");
-    add_rounded<plus, T, T>(t, "add.rn.$", "add.rz.$", "add.rm.$", "add.rp.$");
-    add_rounded<minus, T, T>(t, "sub.rn.$", "sub.rz.$", "sub.rm.$", "sub.rp.$");
-    add_rounded<times, T, T>(t, "mul.rn.$", "mul.rz.$", "mul.rm.$", "mul.rp.$");
-    add_rounded<[](T a, T b) { return a / b; }, T, T>(t, "div.rn.$", "div.rz.$", "div.rm.$",
-                                                      "div.rp.$");
-    add_rounded<[](T a, T b, T c) { return fused(a, b, c); }, T, T, T>(t, "fma.rn.$", "fma.rz.$",
-                                                                       "fma.rm.$", "fma.rp.$");
-    add_rounded<[](T a) { return T(1) / a; }, T>(t, "rcp.rn.$", "rcp.rz.$", "rcp.rm.$", "rcp.rp.$");
-    add_rounded<[](T a) { return root(a); }, T>(t, "sqrt.rn.$", "sqrt.rz.$", "sqrt.rm.$",
-                                                "sqrt.rp.$");
-    add<[](T a) { return -a; }, T, T>(t, "neg.$");
-    add<[](T a) { return std::fabs(a); }, T, T>(t, "abs.$");
-    add<[](T a, T b) { return smaller(a, b); }, T, T, T>(t, "min.$");
-    add<[](T a, T b) { return larger(a, b); }, T, T, T>(t, "max.$");
-    add<[](T a, T b) {
-        return a != a || b != b ? std::numeric_limits<T>::quiet_NaN() : smaller(a, b);
-    },
-        T, T, T>(t, "min.NaN.$");
-    add<[](T a, T b) {
-        return a != a || b != b ? std::numeric_limits<T>::quiet_NaN() : larger(a, b);
-    },
-        T, T, T>(t, "max.NaN.$");
-    add<[](T a, T b) { return std::copysign(b, a); }, T, T, T>(t, "copysign.$");
-    add<[](T a) { return static_cast<u8>(std::isfinite(a)); }, u8, T>(t, "testp.finite.$");
+    constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+    add<plus>(t, "add.$");
+    add<minus>(t, "sub.$");
+    add<times>(t, "mul.$");
+    add_rounded<plus>(t, "add.r?.$");
+    add_rounded<minus>(t, "sub.r?.$");
+    add_rounded<times>(t, "mul.r?.$");
+    add_rounded<[](T a, T b) { return a / b; }>(t, "div.r?.$");
+    add_rounded<[](T a, T b, T c) { return fused(a, b, c); }>(t, "fma.r?.$");
+    add_rounded<[](T a) { return T(1) / a; }>(t, "rcp.r?.$");
+    add_rounded<[](T a) { return root(a); }>(t, "sqrt.r?.$");
+    add<[](T a) { return -a; }>(t, "neg.$");
+    add<[](T a) { return std::fabs(a); }>(t, "abs.$");
+    add<smaller<T>>(t, "min.$");
+    add<larger<T>>(t, "max.$");
+    add<[](T a, T b) { return a != a || b != b ? nan : smaller(a, b); }>(t, "min.NaN.$");
+    add<[](T a, T b) { return a != a || b != b ? nan : larger(a, b); }>(t, "max.NaN.$");
+    add<[](T a, T b) { return std::copysign(b, a); }>(t, "copysign.$");
+    add<[](T a) { return static_cast<u8>(std::isfinite(a)); }>(t, "testp.finite.$");
 }
 
 template <Function f>
 void add_approximation(Table& t, const char* plain, const char* ftz) {
-    add<[](float x) { return approximation<f, false>(x); }, float, float>(t, plain);
-    add<[](float x) { return approximation<f, true>(x); }, float, float>(t, ftz);
+    add<approximation<f, false>>(t, plain);
+    add<approximation<f, true>>(t, ftz);
 }
 
 }  // namespace
@@ -150,19 +141,16 @@ void fill_floats(Table& t) {
     add_approximation<Function::rsqrt>(t, "rsqrt.approx.f32", "rsqrt.approx.ftz.f32");
     add_approximation<Function::sin>(t, "sin.approx.f32", "sin.approx.ftz.f32");
     add_approximation<Function::cos>(t, "cos.approx.f32", "cos.approx.ftz.f32");
-    add<[](float x) { return approximation<Function::tanh, false>(x); }, float, float>(
-        t, "tanh.approx.f32");
-    add<&quotient_by_reciprocal, float, float, float>(t, "div.approx.f32");
-    add<&quotient, float, float, float>(t, "div.full.f32");
-    add<[](float a, float b) { return flushed(quotient_by_reciprocal(flushed(a), flushed(b))); },
-        float, float, float>(t, "div.approx.ftz.f32");
-    add<[](float a, float b) { return flushed(quotient(flushed(a), flushed(b))); }, float, float,
-        float>(t, "div.full.ftz.f32");
-    add<[](double x) { return upper_half<Function::rcp>(x); }, double, double>(
-        t, "rcp.approx.ftz.f64");
-    add<[](double x) { return upper_half<Function::rsqrt>(x); }, double, double>(
-        t, "rsqrt.approx.ftz.f64");
-    add<[](double x) { return 1 / __builtin_sqrt(x); }, double, double>(t, "rsqrt.approx.f64");
+    add<approximation<Function::tanh, false>>(t, "tanh.approx.f32");
+    add<quotient_by_reciprocal>(t, "div.approx.f32");
+    add<quotient>(t, "div.full.f32");
+    add<[](float a, float b) { return flushed(quotient_by_reciprocal(flushed(a), flushed(b))); }>(
+        t, "div.approx.ftz.f32");
+    add<[](float a, float b) { return flushed(quotient(flushed(a), flushed(b))); }>(
+        t, "div.full.ftz.f32");
+    add<upper_half<Function::rcp>>(t, "rcp.approx.ftz.f64");
+    add<upper_half<Function::rsqrt>>(t, "rsqrt.approx.ftz.f64");
+    add<[](double x) { return 1 / __builtin_sqrt(x); }>(t, "rsqrt.approx.f64");
 }
 
 }  // namespace catena_machine::MACHINE_ISA

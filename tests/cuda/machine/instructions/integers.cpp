@@ -63,16 +63,17 @@ T extract(T a, u32 position, u32 length) {
     return static_cast<T>(value);
 }
 template <class T>
-void insert(Warp& w, const Instruction& in) {
-    T* const d = w.at<T>(in.at[0]);
-    const T *const a = w.at<T>(in.at[1]), *const b = w.at<T>(in.at[2]);
-    const u32 *const at = w.at<u32>(in.at[3]), *const n = w.at<u32>(in.at[4]);
-    for_lanes(w, [=](int i) {
-        const u32 position = at[i] & 0xff, bits = sizeof(T) * 8, length = n[i] & 0xff;
-        T mask = length >= bits ? ~T(0) : static_cast<T>((T(1) << length) - 1);
-        mask = position < bits ? mask << position : 0;
-        d[i] = (b[i] & ~mask) | ((position < bits ? a[i] << position : 0) & mask);
-    });
+T insert(T a, T b, u32 position, u32 length) {
+    const u32 bits = sizeof(T) * 8, at = position & 0xff, n = length & 0xff;
+    if (at >= bits) return b;
+    const T mask = (n >= bits ? ~T(0) : (T(1) << n) - 1) << at;
+    return (b & ~mask) | (a << at & mask);
+}
+template <class T>
+T reverse(T a) {
+    T r = 0;
+    for (unsigned i = 0; i < sizeof(T) * 8; ++i) r |= (a >> i & 1) << (sizeof(T) * 8 - 1 - i);
+    return r;
 }
 template <int mode>
 u32 permute(u32 a, u32 b, u32 selector) {
@@ -100,131 +101,95 @@ u32 funnel(u32 a, u32 b, u32 c) {
     const u64 all = static_cast<u64>(b) << 32 | a;
     return static_cast<u32>(left ? (all << n) >> 32 : all >> n);
 }
-void lop3(Warp& w, const Instruction& in) {
-    u32* const d = w.at<u32>(in.at[0]);
-    const u32 *const a = w.at<u32>(in.at[1]), *const b = w.at<u32>(in.at[2]),
-                     *const c = w.at<u32>(in.at[3]);
-    const u32 table = *w.at<u32>(in.at[4]);
-    for_lanes(w, [=](int i) {
-        u32 r = 0;
-        for (int k = 0; k < 8; ++k)
-            if ((table >> k & 1) != 0)
-                r |= ((k & 4) != 0 ? a[i] : ~a[i]) & ((k & 2) != 0 ? b[i] : ~b[i]) &
-                     ((k & 1) != 0 ? c[i] : ~c[i]);
-        d[i] = r;
-    });
+u32 lop3(u32 a, u32 b, u32 c, u32 table) {
+    u32 r = 0;
+    for (u32 k = 0; k < 8; ++k)
+        r |= (0 - (table >> k & 1)) & ((k & 4) != 0 ? a : ~a) & ((k & 2) != 0 ? b : ~b) &
+             ((k & 1) != 0 ? c : ~c);
+    return r;
 }
-// Sums and products with a carry. at[4] is the carry of each lane.
+// f gives a value of twice the size, to which the carry is added. at[4] is the carry of each lane.
 enum class Carry { out, in, both };
-template <class T, Carry carry, bool subtracts>
-void add_with_carry(Warp& w, const Instruction& in) {
+template <auto f, class T, Carry carry>
+void with_carry(Warp& w, const Instruction& in) {
     T* const d = w.at<T>(in.at[0]);
     const T *const a = w.at<T>(in.at[1]), *const b = w.at<T>(in.at[2]);
-    u8* const c = w.at<u8>(in.at[4]);
-    for_lanes(w, [=](int i) {
-        const auto from = static_cast<wider<T>>(carry == Carry::out ? 0 : c[i]);
-        const wider<T> x = a[i], y = b[i];
-        const wider<T> r = subtracts ? x - y - from : x + y + from;
-        d[i] = static_cast<T>(r);
-        if (carry != Carry::in) c[i] = static_cast<u8>(r >> sizeof(T) * 8 & 1);
-    });
-}
-template <class T, bool upper, Carry carry>
-void multiply_add_with_carry(Warp& w, const Instruction& in) {
-    T* const d = w.at<T>(in.at[0]);
-    const T *const a = w.at<T>(in.at[1]), *const b = w.at<T>(in.at[2]),
-                   *const c = w.at<T>(in.at[3]);
+    const T* const c = in.at[3] != no_slot ? w.at<T>(in.at[3]) : b;
     u8* const flag = w.at<u8>(in.at[4]);
     for_lanes(w, [=](int i) {
-        const auto from = static_cast<wider<T>>(carry == Carry::out ? 0 : flag[i]);
-        const T product = upper ? high<T>(a[i], b[i]) : low<T>(a[i], b[i]);
-        const wider<T> r = static_cast<wider<T>>(product) + c[i] + from;
+        const wider<T> r = f(a[i], b[i], c[i], carry == Carry::out ? T(0) : T(flag[i]));
         d[i] = static_cast<T>(r);
         if (carry != Carry::in) flag[i] = static_cast<u8>(r >> sizeof(T) * 8 & 1);
     });
 }
+template <auto f, class T>
+void add_carries(Table& t, std::initializer_list<Type> types, const char* out, const char* in,
+                 const char* both) {
+    const Type type = *types.begin();
+    t.add(out, type, &with_carry<f, T, Carry::out>, types);
+    t.add(in, type, &with_carry<f, T, Carry::in>, types);
+    t.add(both, type, &with_carry<f, T, Carry::both>, types);
+}
 
 template <class T>
 void add_integer(Table& t) {
-    using U = uns<T>;
-    add<[](T a, T b) { return sum(a, b); }, T, T, T>(t, "add.$");
-    add<[](T a, T b) { return difference(a, b); }, T, T, T>(t, "sub.$");
-    add<[](T a, T b) { return low(a, b); }, T, T, T>(t, "mul.lo.$");
-    add<[](T a, T b) { return high(a, b); }, T, T, T>(t, "mul.hi.$");
-    add<[](T a, T b, T c) { return sum(low(a, b), c); }, T, T, T, T>(t, "mad.lo.$");
-    add<[](T a, T b, T c) { return sum(high(a, b), c); }, T, T, T, T>(t, "mad.hi.$");
+    add<sum<T>>(t, "add.$");
+    add<difference<T>>(t, "sub.$");
+    add<low<T>>(t, "mul.lo.$");
+    add<high<T>>(t, "mul.hi.$");
+    add<[](T a, T b, T c) { return sum(low(a, b), c); }>(t, "mad.lo.$");
+    add<[](T a, T b, T c) { return sum(high(a, b), c); }>(t, "mad.hi.$");
     if constexpr (sizeof(T) < 8) {
         using W = wider<T>;
-        add<[](T a, T b) { return static_cast<W>(W(a) * W(b)); }, W, T, T>(t, "mul.wide.$");
-        add<[](T a, T b, W c) { return sum<W>(static_cast<W>(W(a) * W(b)), c); }, W, T, T, W>(
-            t, "mad.wide.$");
+        add<[](T a, T b) { return static_cast<W>(W(a) * W(b)); }>(t, "mul.wide.$");
+        add<[](T a, T b, W c) { return sum(static_cast<W>(W(a) * W(b)), c); }>(t, "mad.wide.$");
     }
-    add<[](T a, T b) { return divide(a, b); }, T, T, T>(t, "div.$");
-    add<[](T a, T b) { return remainder(a, b); }, T, T, T>(t, "rem.$");
-    add<[](T a, T b) { return a < b ? a : b; }, T, T, T>(t, "min.$");
-    add<[](T a, T b) { return b < a ? a : b; }, T, T, T>(t, "max.$");
-    add<[](T a, u32 n) { return shift_right(a, n); }, T, T, u32>(t, "shr.$");
+    add<divide<T>>(t, "div.$");
+    add<remainder<T>>(t, "rem.$");
+    add<[](T a, T b) { return a < b ? a : b; }>(t, "min.$");
+    add<[](T a, T b) { return b < a ? a : b; }>(t, "max.$");
+    add<shift_right<T>>(t, "shr.$");
     if constexpr (!is_unsigned<T>) {
-        add<[](T a) { return static_cast<T>(U(0) - U(a)); }, T, T>(t, "neg.$");
-        add<[](T a) { return a < 0 ? static_cast<T>(U(0) - U(a)) : a; }, T, T>(t, "abs.$");
+        add<[](T a) { return difference(T(0), a); }>(t, "neg.$");
+        add<[](T a) { return a < 0 ? difference(T(0), a) : a; }>(t, "abs.$");
     }
     if constexpr (sizeof(T) >= 4) {
-        add<[](T a, u32 at, u32 n) { return extract(a, at, n); }, T, T, u32, u32>(t, "bfe.$");
-        t.add("add.cc.$", type_of<T>, &add_with_carry<U, Carry::out, false>,
-              {type_of<T>, type_of<T>, type_of<T>});
-        t.add("addc.$", type_of<T>, &add_with_carry<U, Carry::in, false>,
-              {type_of<T>, type_of<T>, type_of<T>});
-        t.add("addc.cc.$", type_of<T>, &add_with_carry<U, Carry::both, false>,
-              {type_of<T>, type_of<T>, type_of<T>});
-        t.add("sub.cc.$", type_of<T>, &add_with_carry<U, Carry::out, true>,
-              {type_of<T>, type_of<T>, type_of<T>});
-        t.add("subc.$", type_of<T>, &add_with_carry<U, Carry::in, true>,
-              {type_of<T>, type_of<T>, type_of<T>});
-        t.add("subc.cc.$", type_of<T>, &add_with_carry<U, Carry::both, true>,
-              {type_of<T>, type_of<T>, type_of<T>});
-        const auto with_carry = [&]<bool upper, Carry carry>(const char* name) {
-            t.add(name, type_of<T>, &multiply_add_with_carry<U, upper, carry>,
-                  {type_of<T>, type_of<T>, type_of<T>, type_of<T>});
-        };
-        with_carry.template operator()<false, Carry::out>("mad.lo.cc.$");
-        with_carry.template operator()<true, Carry::out>("mad.hi.cc.$");
-        with_carry.template operator()<false, Carry::in>("madc.lo.$");
-        with_carry.template operator()<true, Carry::in>("madc.hi.$");
-        with_carry.template operator()<false, Carry::both>("madc.lo.cc.$");
-        with_carry.template operator()<true, Carry::both>("madc.hi.cc.$");
+        add<extract<T>>(t, "bfe.$");
+        using U = uns<T>;
+        using W = wider<U>;
+        const Type type = type_of<T>;
+        const std::initializer_list<Type> three = {type, type, type},
+                                          four = {type, type, type, type};
+        add_carries<[](U a, U b, U, U carry) { return W(a) + b + carry; }, U>(
+            t, three, "add.cc.$", "addc.$", "addc.cc.$");
+        add_carries<[](U a, U b, U, U carry) { return W(a) - b - carry; }, U>(
+            t, three, "sub.cc.$", "subc.$", "subc.cc.$");
+        add_carries<[](U a, U b, U c, U carry) { return W(low(a, b)) + c + carry; }, U>(
+            t, four, "mad.lo.cc.$", "madc.lo.$", "madc.lo.cc.$");
+        // The upper half of a product depends on the sign of the type.
+        add_carries<[](U a, U b, U c, U carry) {
+            return W(static_cast<U>(high(T(a), T(b)))) + c + carry;
+        },
+                    U>(t, four, "mad.hi.cc.$", "madc.hi.$", "madc.hi.cc.$");
     }
 }
 
 template <class T>
 void add_bits(Table& t, Type type) {
-    const auto name = [&](const char* text, Handler run, std::initializer_list<Type> types) {
-        t.add(text, type, run, types);
-    };
-    const Type T_ = type;
-    name("and.$", &binary<[](T a, T b) { return static_cast<T>(a & b); }, T, T, T>, {T_, T_, T_});
-    name("or.$", &binary<[](T a, T b) { return static_cast<T>(a | b); }, T, T, T>, {T_, T_, T_});
-    name("xor.$", &binary<[](T a, T b) { return static_cast<T>(a ^ b); }, T, T, T>, {T_, T_, T_});
-    name("shl.$", &binary<[](T a, u32 n) { return shift_left(a, n); }, T, T, u32>,
-         {T_, T_, Type::u32});
-    name("shr.$", &binary<[](T a, u32 n) { return shift_right(a, n); }, T, T, u32>,
-         {T_, T_, Type::u32});
-    name("not.$", &unary<[](T a) { return static_cast<T>(~a); }, T, T>, {T_, T_});
-    name("cnot.$", &unary<[](T a) { return static_cast<T>(a == 0 ? 1 : 0); }, T, T>, {T_, T_});
+    add<[](T a, T b) { return static_cast<T>(a & b); }>(t, "and.$", type);
+    add<[](T a, T b) { return static_cast<T>(a | b); }>(t, "or.$", type);
+    add<[](T a, T b) { return static_cast<T>(a ^ b); }>(t, "xor.$", type);
+    if constexpr (sizeof(T) >= 2) {
+        add<[](T a) { return static_cast<T>(~a); }>(t, "not.$", type);
+        add<[](T a) { return static_cast<T>(a == 0 ? 1 : 0); }>(t, "cnot.$", type);
+        add<shift_left<T>>(t, "shl.$", type);
+        add<shift_right<T>>(t, "shr.$", type);
+    }
     if constexpr (sizeof(T) >= 4) {
-        name("popc.$", &unary<[](T a) { return static_cast<u32>(std::popcount(a)); }, u32, T>,
-             {Type::u32, T_});
-        name("clz.$", &unary<[](T a) { return static_cast<u32>(std::countl_zero(a)); }, u32, T>,
-             {Type::u32, T_});
-        name("brev.$",
-             &unary<[](T a) {
-                 T r = 0;
-                 for (unsigned i = 0; i < sizeof(T) * 8; ++i)
-                     r |= (a >> i & 1) << (sizeof(T) * 8 - 1 - i);
-                 return r;
-             },
-                    T, T>,
-             {T_, T_});
-        name("bfi.$", &insert<T>, {T_, T_, T_, Type::u32, Type::u32});
+        add<[](T a) { return static_cast<u32>(std::popcount(a)); }>(t, "popc.$", type);
+        add<[](T a) { return static_cast<u32>(std::countl_zero(a)); }>(t, "clz.$", type);
+        add<reverse<T>>(t, "brev.$", type);
+        add<insert<T>>(t, "bfi.$", type);
     }
 }
 
@@ -234,40 +199,20 @@ void fill_integers(Table& t) {
     add_integer<i16>(t), add_integer<u16>(t), add_integer<i32>(t), add_integer<u32>(t);
     add_integer<i64>(t), add_integer<u64>(t);
     add_bits<u16>(t, Type::b16), add_bits<u32>(t, Type::b32), add_bits<u64>(t, Type::b64);
-    t.add("and.pred", Type::pred,
-          &binary<[](u8 a, u8 b) { return static_cast<u8>(a & b); }, u8, u8, u8>,
-          {Type::pred, Type::pred, Type::pred});
-    t.add("or.pred", Type::pred,
-          &binary<[](u8 a, u8 b) { return static_cast<u8>(a | b); }, u8, u8, u8>,
-          {Type::pred, Type::pred, Type::pred});
-    t.add("xor.pred", Type::pred,
-          &binary<[](u8 a, u8 b) { return static_cast<u8>(a ^ b); }, u8, u8, u8>,
-          {Type::pred, Type::pred, Type::pred});
-    t.add("not.pred", Type::pred, &unary<[](u8 a) { return static_cast<u8>(a ^ 1); }, u8, u8>,
-          {Type::pred, Type::pred});
-    t.add("prmt.b32", Type::b32, &ternary<&permute<0>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::b32});
-    t.add("prmt.b32.f4e", Type::b32, &ternary<&permute<1>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::b32});
-    t.add("prmt.b32.b4e", Type::b32, &ternary<&permute<2>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::b32});
-    t.add("prmt.b32.rc8", Type::b32, &ternary<&permute<3>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::b32});
-    t.add("prmt.b32.ecl", Type::b32, &ternary<&permute<4>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::b32});
-    t.add("prmt.b32.ecr", Type::b32, &ternary<&permute<5>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::b32});
-    t.add("prmt.b32.rc16", Type::b32, &ternary<&permute<6>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::b32});
-    t.add("shf.l.clamp.b32", Type::b32, &ternary<&funnel<true, true>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::u32});
-    t.add("shf.l.wrap.b32", Type::b32, &ternary<&funnel<true, false>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::u32});
-    t.add("shf.r.clamp.b32", Type::b32, &ternary<&funnel<false, true>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::u32});
-    t.add("shf.r.wrap.b32", Type::b32, &ternary<&funnel<false, false>, u32, u32, u32, u32>,
-          {Type::b32, Type::b32, Type::b32, Type::u32});
-    t.add("lop3.b32", Type::b32, &lop3, {Type::b32, Type::b32, Type::b32, Type::b32, Type::b32});
+    add_bits<u8>(t, Type::pred);
+    add<[](u8 a) { return static_cast<u8>(a ^ 1); }>(t, "not.$", Type::pred);
+    add<permute<0>>(t, "prmt.$", Type::b32);
+    add<permute<1>>(t, "prmt.$.f4e", Type::b32);
+    add<permute<2>>(t, "prmt.$.b4e", Type::b32);
+    add<permute<3>>(t, "prmt.$.rc8", Type::b32);
+    add<permute<4>>(t, "prmt.$.ecl", Type::b32);
+    add<permute<5>>(t, "prmt.$.ecr", Type::b32);
+    add<permute<6>>(t, "prmt.$.rc16", Type::b32);
+    add<funnel<true, true>>(t, "shf.l.clamp.$", Type::b32);
+    add<funnel<true, false>>(t, "shf.l.wrap.$", Type::b32);
+    add<funnel<false, true>>(t, "shf.r.clamp.$", Type::b32);
+    add<funnel<false, false>>(t, "shf.r.wrap.$", Type::b32);
+    add<lop3>(t, "lop3.$", Type::b32);
 }
 
 }  // namespace catena_machine::MACHINE_ISA

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "../warp.hpp"
 
@@ -70,42 +71,39 @@ inline __attribute__((always_inline)) void for_lanes(const Warp& w, Body body) {
     }
 }
 
-template <auto f, class D, class A>
-void unary(Warp& w, const Instruction& in) {
-    D* const d = w.at<D>(in.at[0]);
-    const A* const a = w.at<A>(in.at[1]);
-    for_lanes(
-        w, [=](int i) __attribute__((always_inline)) { d[i] = f(a[i]); });
+// A function f of the operands, for each lane.
+template <auto f, class F = decltype(+f)>
+struct Each;
+template <auto f, class D, class A, class... More>
+struct Each<f, D (*)(A, More...)> {
+    static void run(Warp& w, const Instruction& in) {
+        run_with(w, in, std::index_sequence_for<More...>());
+    }
+    // `$` in the name stands for the type, which is that of the first operand.
+    static void add(Table& table, const char* name, Handler handler = &run,
+                    Type type = type_of<A>) {
+        table.add(name, type, handler,
+                  {std::is_same_v<D, A> ? type : type_of<D>, type,
+                   (std::is_same_v<More, A> ? type : type_of<More>)...});
+    }
+
+private:
+    template <std::size_t... k>
+    static void run_with(Warp& w, const Instruction& in, std::index_sequence<k...>) {
+        D* const d = w.at<D>(in.at[0]);
+        const A* const a = w.at<A>(in.at[1]);
+        for_lanes(
+            w, [ d, a, ... b = static_cast<const More*>(w.at<More>(in.at[k + 2])) ](int i)
+                   __attribute__((always_inline)) { d[i] = f(a[i], b[i]...); });
+    }
+};
+template <auto f>
+void add(Table& table, const char* name) {
+    Each<f>::add(table, name);
 }
-template <auto f, class D, class A, class B>
-void binary(Warp& w, const Instruction& in) {
-    D* const d = w.at<D>(in.at[0]);
-    const A* const a = w.at<A>(in.at[1]);
-    const B* const b = w.at<B>(in.at[2]);
-    for_lanes(
-        w, [=](int i) __attribute__((always_inline)) { d[i] = f(a[i], b[i]); });
-}
-template <auto f, class D, class A, class B, class C>
-void ternary(Warp& w, const Instruction& in) {
-    D* const d = w.at<D>(in.at[0]);
-    const A* const a = w.at<A>(in.at[1]);
-    const B* const b = w.at<B>(in.at[2]);
-    const C* const c = w.at<C>(in.at[3]);
-    for_lanes(
-        w, [=](int i) __attribute__((always_inline)) { d[i] = f(a[i], b[i], c[i]); });
-}
-template <auto f, class D, class A>
-void add(Table& table, const char* name, Type type = type_of<A>) {
-    table.add(name, type, &unary<f, D, A>, {type_of<D>, type_of<A>});
-}
-template <auto f, class D, class A, class B>
-void add(Table& table, const char* name, Type type = type_of<A>) {
-    table.add(name, type, &binary<f, D, A, B>, {type_of<D>, type_of<A>, type_of<B>});
-}
-template <auto f, class D, class A, class B, class C>
-void add(Table& table, const char* name, Type type = type_of<A>) {
-    table.add(name, type, &ternary<f, D, A, B, C>,
-              {type_of<D>, type_of<A>, type_of<B>, type_of<C>});
+template <auto f>
+void add(Table& table, const char* name, Type type) {
+    Each<f>::add(table, name, &Each<f>::run, type);
 }
 
 template <class T>

@@ -101,12 +101,14 @@ u32 funnel(u32 a, u32 b, u32 c) {
     const u64 all = static_cast<u64>(b) << 32 | a;
     return static_cast<u32>(left ? (all << n) >> 32 : all >> n);
 }
-u32 lop3(u32 a, u32 b, u32 c, u32 table) {
-    u32 r = 0;
-    for (u32 k = 0; k < 8; ++k)
-        r |= (0 - (table >> k & 1)) & ((k & 4) != 0 ? a : ~a) & ((k & 2) != 0 ? b : ~b) &
-             ((k & 1) != 0 ? c : ~c);
-    return r;
+// Chooses, for each bit, one of the 8 bits of the table.
+[[gnu::always_inline]] inline u32 lop3(u32 a, u32 b, u32 c, u32 table) {
+    const auto bit = [=](int k) { return 0 - (table >> k & 1); };
+    const auto choose = [](u32 by, u32 one, u32 zero) { return (by & one) | (~by & zero); };
+    const auto four = [=](int k) {
+        return choose(b, choose(c, bit(k + 3), bit(k + 2)), choose(c, bit(k + 1), bit(k)));
+    };
+    return choose(a, four(4), four(0));
 }
 // f gives a value of twice the size, to which the carry is added. at[4] is the carry of each lane.
 enum class Carry { out, in, both };

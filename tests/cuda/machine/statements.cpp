@@ -30,19 +30,18 @@ void Translator::move(Type type, const std::vector<std::string_view>& operands) 
 
 // Whether a modifier of an access changes no result, as accesses are executed one after the other.
 static bool is_order(std::string_view instruction, std::string_view modifier) {
-    constexpr std::string_view scopes = " cta cluster gpu sys ", plain = " weak volatile mmio ",
-                               hints =
-                                   " L1::evict_normal L1::evict_unchanged L1::evict_first "
-                                   "L1::evict_last L1::no_allocate ";
+    constexpr std::string_view scopes = " cta cluster gpu sys ";
+    constexpr std::string_view common =
+        " weak volatile mmio L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last "
+        "L1::no_allocate ";
     const auto in = [&](std::string_view words) {
         return words.find(" " + std::string(modifier) + " ") != std::string_view::npos;
     };
     if (instruction == "ldu") return false;
     if (in(scopes) || modifier == "relaxed") return true;
     if (instruction == "ld")
-        return in(plain) || in(hints) ||
-               in(" acquire nc ca cg cs lu cv L2::64B L2::128B L2::256B ");
-    if (instruction == "st") return in(plain) || in(hints) || in(" release wb cg cs wt ");
+        return in(common) || in(" acquire nc ca cg cs lu cv L2::64B L2::128B L2::256B ");
+    if (instruction == "st") return in(common) || in(" release wb cg cs wt ");
     return modifier == "release" || (instruction == "atom" && in(" acquire acq_rel "));
 }
 
@@ -94,10 +93,17 @@ void Translator::memory(const std::vector<std::string_view>& name,
         const auto parts = split(list);
         if (parts.size() != in.count) stop("expected " + std::to_string(in.count) + " registers");
         for (std::size_t i = 0; i < parts.size(); ++i) {
-            in.wide[0] = static_cast<std::uint8_t>(size_of(type));
-            in.at[i] = loads ? result(parts[i], &in.wide[0]) : operand(parts[i], type, &in.wide[0]);
-            if (in.wide[0] < size_of(type)) stop("expected wider registers");
+            std::uint8_t width = static_cast<std::uint8_t>(size_of(type));
+            if (parts[i] == "_") {
+                in.at[i] = new_slot(8);
+                continue;
+            }
+            in.at[i] = loads ? result(parts[i], &width) : operand(parts[i], type, &width);
+            if (width < size_of(type)) stop("expected wider registers");
+            if (in.wide[0] != 0 && in.wide[0] != width) stop("expected registers of one width");
+            in.wide[0] = width;
         }
+        if (in.wide[0] == 0) stop("expected a register");
     }
     emit(in);
 }
@@ -126,21 +132,19 @@ void Translator::convert(const std::vector<std::string_view>& name,
     const Type to = e.types[0], from = e.types[1];
     if ((in.target & flush) != 0 && to != Type::f32 && from != Type::f32)
         stop("expected f32, to which .ftz applies");
-    // Rounding belongs to conversions that may change a value. Those between 16 bits are free.
-    const bool same = to == from, narrows = is_float(from) && size_of(to) < size_of(from);
-    const bool whole = is_float(from) && (!is_float(to) || same);
-    const bool inexact = is_float(to) && (!is_float(from) || narrows);
-    const bool is_whole = (in.target & to_integer) != 0;
-    const bool halves = is_float(to) && is_float(from) && size_of(from) == 2;
-    if (!halves &&
-        (rounds ? (is_whole ? !whole : !inexact) : is_float(to) != is_float(from) || inexact))
-        stop("expected another rounding");
+    // .rni and the like give whole numbers; .rn and the like belong where bits may be lost. Between floats
+    // NVIDIA's assembler accepts both for operands of 16 bits.
+    const bool floats = is_float(to) && is_float(from), whole = (in.target & to_integer) != 0;
+    const bool inexact = floats ? size_of(to) < size_of(from) : is_float(to);
+    const bool fits = whole    ? is_float(from) && (!is_float(to) || to == from)
+                      : rounds ? inexact
+                               : !inexact && is_float(to) == is_float(from);
+    if (!fits && !(floats && size_of(from) == 2)) stop("expected another rounding");
     in.run = e.run;
-    in.wide[0] = static_cast<std::uint8_t>(size_of(e.types[0]));
+    in.wide[0] = static_cast<std::uint8_t>(size_of(to));
     in.at[0] = result(operands[0], &in.wide[0]);
-    in.at[1] = operand(operands[1], e.types[1], &in.wide[1]);
-    if (in.wide[0] < size_of(e.types[0]) || in.wide[1] < size_of(e.types[1]))
-        stop("expected wider registers");
+    in.at[1] = operand(operands[1], from, &in.wide[1]);
+    if (in.wide[0] < size_of(to) || in.wide[1] < size_of(from)) stop("expected wider registers");
     emit(in);
 }
 

@@ -192,6 +192,10 @@ TEST_CASE("other loads and stores of global memory") {
     fence.acq_rel.cta;
     mov.u32 %r0, 1;
 )"))[0] == 1);
+    // An element that is not needed, of registers that are wider than the elements.
+    CHECK(run(kernel("ld.global.v2.u16 {_, %r0}, [%in+4]; ld.global.v2.u16 {%r1, _}, [%in+8]; "
+                     "mad.lo.u32 %r0, %r1, 10, %r0;"),
+              {.block = {1}}, in)[0] == 30);
     // A negative offset, and an offset of a register that a variable follows.
     CHECK(run(kernel("add.u64 %q0, %in, 8; ld.global.u32 %r0, [%q0+-4];"), {.block = {1}}, in)[0] ==
           2);

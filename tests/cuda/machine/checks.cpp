@@ -152,13 +152,13 @@ static void* locate(Warp& w, const Instruction& in, int lane, std::uint64_t addr
                       : in.space == Space::local  ? window == local_window
                       : in.space == Space::param  ? window == param_window || window == local_window
                                                   : window == 0;
-    if (!fits)
+    if (!fits) {
+        constexpr const char* windows[] = {"global memory", "shared memory", "local memory"};
+        const bool known = window <= local_window;
         refuse(illegal_address, std::string("an address of ") +
-                                    (window == 0               ? "global memory"
-                                     : window == shared_window ? "shared memory"
-                                     : window == local_window  ? "local memory"
-                                                               : "no memory or of parameters") +
+                                    (known ? windows[window >> 56] : "a parameter or of nothing") +
                                     ", which the instruction cannot access");
+    }
     Found f = {};
     bool shared = false;
     if (window == 0) {

@@ -42,23 +42,18 @@ void add_comparisons(Table& t, Type type = type_of<T>) {
     const auto put = [&](const char* name, Handler run) {
         t.add(name, type, run, {Type::pred, type, type});
     };
+    // lo, ls, hi and hs are names of comparisons of unsigned integers.
+    const auto order = [&](const char* name, const char* of_unsigned, Handler run) {
+        if (type > Type::b64) put(name, run);
+        if (type >= Type::u8 && type <= Type::u64) put(of_unsigned, run);
+    };
     put("setp.eq.$", &compare<[](T a, T b) { return a == b; }, T>);
-    if (type <= Type::b64) {
+    order("setp.lt.$", "setp.lo.$", &compare<[](T a, T b) { return a < b; }, T>);
+    order("setp.le.$", "setp.ls.$", &compare<[](T a, T b) { return a <= b; }, T>);
+    order("setp.gt.$", "setp.hi.$", &compare<[](T a, T b) { return b < a; }, T>);
+    order("setp.ge.$", "setp.hs.$", &compare<[](T a, T b) { return a >= b; }, T>);
+    if constexpr (!is_floating<T>) {
         put("setp.ne.$", &compare<[](T a, T b) { return a != b; }, T>);
-        return;
-    }
-    put("setp.lt.$", &compare<[](T a, T b) { return a < b; }, T>);
-    put("setp.le.$", &compare<[](T a, T b) { return a <= b; }, T>);
-    put("setp.gt.$", &compare<[](T a, T b) { return b < a; }, T>);
-    put("setp.ge.$", &compare<[](T a, T b) { return a >= b; }, T>);
-    if constexpr (T(0.5) == T(0)) {  // integers
-        put("setp.ne.$", &compare<[](T a, T b) { return a != b; }, T>);
-        if constexpr (is_unsigned<T>) {
-            put("setp.lo.$", &compare<[](T a, T b) { return a < b; }, T>);
-            put("setp.ls.$", &compare<[](T a, T b) { return a <= b; }, T>);
-            put("setp.hi.$", &compare<[](T a, T b) { return b < a; }, T>);
-            put("setp.hs.$", &compare<[](T a, T b) { return a >= b; }, T>);
-        }
     } else {
         put("setp.ne.$", &compare<[](T a, T b) { return a < b || b < a; }, T>);
         put("setp.equ.$", &compare<[](T a, T b) { return !(a < b || a > b); }, T>);

@@ -148,23 +148,18 @@ template <class S, class... D>
 void add_conversions_from(Table& t, const char* name) {
     (t.add(name, type_of<D>, &convert<D, S>, {type_of<D>, type_of<S>}), ...);
 }
-template <class S>
-void add_conversions(Table& t, const char* name) {
-    add_conversions_from<S, u8, i8, u16, i16, u32, i32, u64, i64, half, bhalf, float, double>(t,
-                                                                                              name);
+// Adds the conversions from each type to all of them.
+template <class... T, class... Names>
+void add_conversions(Table& t, Names... names) {
+    (add_conversions_from<T, T...>(t, names), ...);
 }
 
 }  // namespace
 
 void fill_conversions(Table& t) {
-    add_conversions<u8>(t, "cvt.$.u8"), add_conversions<i8>(t, "cvt.$.s8"),
-        add_conversions<u16>(t, "cvt.$.u16");
-    add_conversions<i16>(t, "cvt.$.s16"), add_conversions<u32>(t, "cvt.$.u32"),
-        add_conversions<i32>(t, "cvt.$.s32");
-    add_conversions<u64>(t, "cvt.$.u64"), add_conversions<i64>(t, "cvt.$.s64"),
-        add_conversions<half>(t, "cvt.$.f16");
-    add_conversions<bhalf>(t, "cvt.$.bf16"), add_conversions<float>(t, "cvt.$.f32"),
-        add_conversions<double>(t, "cvt.$.f64");
+    add_conversions<u8, i8, u16, i16, u32, i32, u64, i64, half, bhalf, float, double>(
+        t, "cvt.$.u8", "cvt.$.s8", "cvt.$.u16", "cvt.$.s16", "cvt.$.u32", "cvt.$.s32", "cvt.$.u64",
+        "cvt.$.s64", "cvt.$.f16", "cvt.$.bf16", "cvt.$.f32", "cvt.$.f64");
 }
 
 }  // namespace catena_machine::MACHINE_ISA

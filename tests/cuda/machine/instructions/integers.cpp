@@ -44,23 +44,12 @@ template <class T>
 T difference(T a, T b) {
     return static_cast<T>(static_cast<uns<T>>(a) - static_cast<uns<T>>(b));
 }
+// Bits beyond the operand are copies of its sign, else 0.
 template <class T>
 T extract(T a, u32 position, u32 length) {
-    const u32 bits = sizeof(T) * 8;
-    const u32 at = position & 0xff, n = length & 0xff;
-    if (n == 0) return 0;
-    const bool sign =
-        !is_unsigned<T> && (a >> (at + n - 1 < bits - 1 ? at + n - 1 : bits - 1) & 1) != 0;
-    uns<T> value = at < bits ? static_cast<uns<T>>(a) >> at : 0;
-    if (n >= bits) {
-        if (sign && at > 0) value |= at < bits ? ~(~uns<T>(0) >> at) : ~uns<T>(0);
-        return static_cast<T>(value);
-    }
-    value &= (uns<T>(1) << n) - 1;
-    if (at + n > bits && sign)
-        value |= at < bits ? ~(~uns<T>(0) >> at) & ((uns<T>(1) << n) - 1) : ~uns<T>(0);
-    if (sign) value |= ~((uns<T>(1) << n) - 1);
-    return static_cast<T>(value);
+    const u32 bits = sizeof(T) * 8, n = length & 0xff;
+    const u32 unused = n < bits ? bits - n : 0;
+    return shift_right(shift_left(shift_right(a, position & 0xff), unused), unused);
 }
 template <class T>
 T insert(T a, T b, u32 position, u32 length) {

@@ -47,11 +47,12 @@ struct Folding {
     Finish finish;
 };
 template <class S, class T, class Finish>
-__global__ void __launch_bounds__(cuda::block)
+__global__ void __launch_bounds__(cuda::block, 1)  // see flat_kernel
     fold_kernel(const __grid_constant__ Folding<S, T, Finish> p) {
     using Total = typename S::Total;
     using C = typename S::Number;
-    constexpr int run = 64;  // elements of a state
+    constexpr int run = 64;     // elements of a state
+    constexpr int at_once = 4;  // that are loaded before they are taken, to wait for memory once
     const cuda::Fold& f = p.fold;
     const int t = static_cast<int>(threadIdx.x);
     const int kept_lane = f.rows ? t / f.reduced_lanes : t % f.kept_lanes;
@@ -67,20 +68,33 @@ __global__ void __launch_bounds__(cuda::block)
     const std::int64_t step = f.reduced.step(f.reduced_lanes);
     std::int64_t place = base + f.reduced.locate(i);
     Total total = Total::start();
+    const auto next = [&] {
+        C x = static_cast<C>(cuda::load_as<cuda::Compute<T>>(p.x[place]));
+        if constexpr (HasOpposite<S>)
+            if (p.finish.opposite != 0) x = S::opposite(x);
+        i += f.reduced_lanes;
+        place = f.next(base, i, place, step);
+        return x;
+    };
     CATENA_ROLL
     while (i < last) {
         const std::int64_t from = i;
         S state = S::start();
         int n = 0;
+        const auto take = [&](C x) {
+            state.take(x, static_cast<Place<C>>(n * f.reduced_lanes), C(1) / static_cast<C>(n + 1));
+            ++n;
+        };
         CATENA_ROLL
-        for (; n < run && i < last; ++n) {
-            C x = static_cast<C>(cuda::load_as<cuda::Compute<T>>(p.x[place]));
-            if constexpr (HasOpposite<S>)
-                if (p.finish.opposite != 0) x = S::opposite(x);
-            state.take(x, static_cast<Place<C>>(i - from), C(1) / static_cast<C>(n + 1));
-            i += f.reduced_lanes;
-            place = f.next(base, i, place, step);
+        while (n < run && i + (at_once - 1) * f.reduced_lanes < last) {
+            C values[at_once];
+            CATENA_UNROLL
+            for (C& x : values) x = next();
+            CATENA_UNROLL
+            for (const C x : values) take(x);
         }
+        CATENA_ROLL
+        while (n < run && i < last) take(next());
         total.join(Total::of(state, n, from));
     }
     total = cuda::join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, JoinTotals());

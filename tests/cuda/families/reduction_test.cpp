@@ -6,7 +6,7 @@
 
 namespace {
 
-constexpr std::int64_t rows = 300, columns = 17;  // reduced in splits of 150 rows
+constexpr std::int64_t rows = 600, columns = 17;  // reduced in splits of 300 rows
 
 struct Cell {
     std::int64_t row;
@@ -43,13 +43,13 @@ template <class T>
 Array deciding() {
     Columns x(std::is_unsigned_v<T> ? 0 : -3, 4);
     x.fill(0, 0, {});
-    x.fill(1, 0, {{299, 1}});
+    x.fill(1, 0, {{599, 1}});
     x.fill(2, 0, {{7, 1}});
     x.fill(3, 1, {});
-    x.fill(4, 1, {{150, 0}});
-    x.fill(5, 2, {{149, 3}, {150, 3}});
-    x.fill(6, 2, {{290, 3}, {160, 3}});
-    x.fill(7, 2, {{150, 1}, {149, 1}, {40, 1}});
+    x.fill(4, 1, {{300, 0}});
+    x.fill(5, 2, {{299, 3}, {300, 3}});
+    x.fill(6, 2, {{590, 3}, {310, 3}});
+    x.fill(7, 2, {{300, 1}, {299, 1}, {40, 1}});
     if constexpr (std::is_integral_v<T>) {
         Array y = x.array<T>();
         for (std::int64_t row = 0; row < rows; ++row) {
@@ -61,12 +61,12 @@ Array deciding() {
     } else {
         x.fill(8, -inf, {});
         x.fill(9, inf, {});
-        x.fill(10, -inf, {{250, -3}});
-        x.fill(11, 1, {{299, no_number}});
-        x.fill(12, 0, {{20, inf}, {170, no_number}, {200, no_number}});
-        x.fill(13, 1, {{100, no_number}, {299, -inf}});
-        x.fill(14, 0, {{0, inf}, {299, -inf}});
-        x.fill(15, 0, {{0, no_number}, {299, no_number}});
+        x.fill(10, -inf, {{550, -3}});
+        x.fill(11, 1, {{599, no_number}});
+        x.fill(12, 0, {{20, inf}, {320, no_number}, {350, no_number}});
+        x.fill(13, 1, {{100, no_number}, {599, -inf}});
+        x.fill(14, 0, {{0, inf}, {599, -inf}});
+        x.fill(15, 0, {{0, no_number}, {599, no_number}});
         return x.array<T>();
     }
 }
@@ -82,13 +82,13 @@ Array factors() {
     const auto plant = [&](std::int64_t column, const std::vector<Cell>& cells) {
         for (const Cell& c : cells) y.set(c.row * columns + column, c.value);
     };
-    plant(1, {{299, 0}});
+    plant(1, {{599, 0}});
     plant(2, {{7, 0}});
     if (integers) return y;
-    plant(3, {{7, -1}, {160, -1}, {299, -1}});
-    plant(4, {{7, 0}, {299, no_number}});
-    plant(5, {{7, inf}, {299, 0}});
-    plant(6, {{7, -1}, {299, inf}});
+    plant(3, {{7, -1}, {310, -1}, {599, -1}});
+    plant(4, {{7, 0}, {599, no_number}});
+    plant(5, {{7, inf}, {599, 0}});
+    plant(6, {{7, -1}, {599, inf}});
     return y;
 }
 
@@ -134,12 +134,12 @@ TEST_CASE("splits: of rows, of axes between others, more than the threads that j
             check_both<float>(name, {x}, attrs, false, add);
         check_both<float>("catena.argmin", {x}, attrs, false);
     };
-    check(draw<float>({2, 8200}, 1), along(1), false);
-    check(draw<float>({2, 520, 9}, 1), along(1), true);
-    check(draw<float>({1300, 17}, 1), along(0), false);  // 10 splits, joined by 8 threads
+    check(draw<float>({2, 16400}, 1), along(1), false);
+    check(draw<float>({2, 1040, 9}, 1), along(1), true);
+    check(draw<float>({2600, 17}, 1), along(0), false);  // 10 splits, joined by 8 threads
     // Of splits 1 and 8, equal ones, the thread of splits 0 and 8 joins 8 first.
-    Array x = Array::constant({1300, 17}, plugin::dtype_of<float>(), 0);
-    for (const std::int64_t row : {135, 1045})
+    Array x = Array::constant({2600, 17}, plugin::dtype_of<float>(), 0);
+    for (const std::int64_t row : {270, 2090})
         for (const std::int64_t column : {0, 16})
             x.set(row * 17 + column, column == 0 ? 1 : no_number);
     for (const char* name : {"catena.max", "catena.argmax", "catena.argmin"})

@@ -186,7 +186,8 @@ private:
         kept_lanes = block / reduced_lanes;
         blocks = (kept.size + kept_lanes - 1) / kept_lanes;
         constexpr std::int64_t enough = 1024;  // blocks that keep any device busy
-        splits = std::clamp<std::int64_t>(terms / (16 * reduced_lanes), 1,
+        constexpr std::int64_t least = 32;     // terms of a lane, before a second launch pays off
+        splits = std::clamp<std::int64_t>(terms / (least * reduced_lanes), 1,
                                           std::max<std::int64_t>(1, enough / blocks));
         per_split = (terms + splits - 1) / splits;
         splits = (terms + per_split - 1) / per_split;

@@ -55,9 +55,10 @@ __device__ __forceinline__ typename Op::Value term_at(const Summed<Op>& p, std::
     return std::bit_cast<typename Op::Value>(bits);
 }
 template <class Op, class Out>
-__global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summed<Op> p) {
+__global__ void __launch_bounds__(block, 1) sum_kernel(const __grid_constant__ Summed<Op> p) {
     using Acc = Accumulator<typename Op::Value>;
-    constexpr int run = 16;  // terms that are added one after the other
+    constexpr int run = 16;     // terms that are added one after the other
+    constexpr int at_once = 4;  // that are loaded before they are added, to wait for memory once
     const Fold& f = p.fold;
     const int t = static_cast<int>(threadIdx.x);
     const int kept_lane = f.rows ? t / f.reduced_lanes : t % f.kept_lanes;
@@ -73,15 +74,26 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
     const std::int64_t step = f.reduced.step(f.reduced_lanes);
     std::int64_t place = base + f.reduced.locate(term);
     Acc total = 0;
+    const auto next_term = [&] {
+        const Acc value = static_cast<Acc>(term_at<Op>(p, place));
+        term += f.reduced_lanes;
+        place = f.next(base, term, place, step);
+        return value;
+    };
     CATENA_ROLL
     while (term < last) {
         Acc part = 0;
+        int i = 0;
         CATENA_ROLL
-        for (int i = 0; i < run && term < last; ++i) {
-            part += static_cast<Acc>(term_at<Op>(p, place));
-            term += f.reduced_lanes;
-            place = f.next(base, term, place, step);
+        for (; i < run && term + (at_once - 1) * f.reduced_lanes < last; i += at_once) {
+            Acc values[at_once];
+            CATENA_UNROLL
+            for (Acc& value : values) value = next_term();
+            CATENA_UNROLL
+            for (const Acc& value : values) part += value;
         }
+        CATENA_ROLL
+        for (; i < run && term < last; ++i) part += next_term();
         total += part;
     }
     total = join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, std::plus());

@@ -147,7 +147,7 @@ struct alignas(16) slots {
 };
 // Returns the value of the thread of the warp with index `thread`, modulo 32.
 template <class V>
-CATENA_FN V value_of(const V& own, int thread) {
+CATENA_FN V value_of_thread(const V& own, int thread) {
     unsigned words[(sizeof(V) + 3) / 4] = {};
     memcpy(words, &own, sizeof(V));
 #pragma unroll
@@ -202,7 +202,7 @@ CATENA_FN void reduce(const Args& a) {
         // the warp's value by shuffles, and member 0 joins those of the warps.
         const int span = team * step;  // threads of a team
         for (int apart = step; apart < 32 && apart < span; apart *= 2) {
-            const V other = value_of(acc, thread + apart);
+            const V other = value_of_thread(acc, thread + apart);
             if (member + apart / step < filled) acc = Op::join(acc, other);
         }
         if (team > 1 && span > 32) {

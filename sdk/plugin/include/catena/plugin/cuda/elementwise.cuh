@@ -43,7 +43,7 @@ void each(const Queue& queue, std::int64_t n, const Rule& rule) {
 // Returns the value of the thread of the warp with index `thread`, modulo 32. All threads of the warp
 // must call it.
 template <class V>
-__device__ __forceinline__ V value_of(const V& own, int thread) {
+__device__ __forceinline__ V value_of_thread(const V& own, int thread) {
     static_assert(std::is_trivially_copyable_v<V>);
     unsigned words[(sizeof(V) + 3) / 4] = {};
     memcpy(words, &own, sizeof(V));
@@ -65,10 +65,10 @@ __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, co
     const int first = t - lane * step;
     CATENA_ROLL  // afterwards the first thread of the group in each warp has the warp's value
         for (int apart = step; apart < warp && apart < lanes * step; apart *= 2) {
-        const V next = value_of(own, t + apart);
+        const V next = value_of_thread(own, t + apart);
         own = join(own, next);
     }
-    if (lanes * step <= warp || lanes == 1) return value_of(own, first);
+    if (lanes * step <= warp || lanes == 1) return value_of_thread(own, first);
     __syncthreads();  // `shared` is no longer read by an earlier call
     shared[t] = own;
     __syncthreads();

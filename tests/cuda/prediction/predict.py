@@ -9,9 +9,11 @@ wrote.
 import collections
 import concurrent.futures
 import json
+import math
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 
@@ -125,6 +127,66 @@ def short(name):
     return re.sub(r"\(.*", "", name).replace("|", "\\|")
 
 
+class Row:
+    """A kernel: registers and spills by GPU, and the counts of a launch, or None."""
+
+    def __init__(self, name, code, counts):
+        self.name, self.code, self.counts = name, code, counts
+        self.spills = max(spills for _, spills in code.values())
+        self.coalesced = self.moved = self.shares = None
+        if counts is not None:
+            self.least = counts["read"] + counts["written"]
+            if counts["accesses"]:
+                self.coalesced = counts["coalesced"] / counts["accesses"]
+            if self.least:
+                self.moved = counts["touched"] * 32 / self.least
+                self.shares = [predict(gpu, counts) for gpu in GPUS.values()]
+
+    def text(self):
+        spills = "/".join(str(spills) for _, spills in self.code.values()) if self.spills else "0"
+        cells = [self.name, "/".join(str(registers) for registers, _ in self.code.values()), spills]
+        if self.counts is None:
+            return f"| {' | '.join(cells + ['not executed'] + [''] * 9)} |\n"
+        counts = self.counts
+        threads, blocks = math.prod(counts["block"]), math.prod(counts["grid"])
+        warps = sum(w for w, _ in counts["instructions"].values())
+        cells.append("/".join(f"{occupancy(GPUS[gpu], registers, counts['shared'], threads):.0%}"
+                              for gpu, (registers, _) in self.code.items()))
+        cells.append("" if self.coalesced is None else f"{self.coalesced:.2f}")
+        cells += [""] * 3 if self.moved is None else [
+            f"{self.moved:.2f}", f"{counts['sectors'] * 32 / self.least:.2f}",
+            f"{counts['lanes'] / self.least * 4:.1f}"]
+        cells.append(f"{1 - counts['lanes'] / (warps * 32):.0%}")
+        conflicts = counts["conflicts"] / max(counts["accesses"], 1)
+        cells.append(f"{conflicts:.1f}" if conflicts else "0")
+        cells.append(f"{counts['barriers'] / blocks:.0f}")
+        cells += ["", ""] if self.shares is None else [f"{share:.0%} {limit}" for share, limit in self.shares]
+        return f"| {' | '.join(cells)} |\n"
+
+
+TABLE = ("| kernel | registers | spills | occupancy | coalesced | moved/least | L2/least | instructions | "
+         "idle | conflicts | barriers | A100 | H100 |\n|" + "---|" * 13 + "\n")
+
+
+ENOUGH = 4096
+
+
+def summary(rows):
+    """Returns a table with a row for each module. Launches of little data say nothing about memory."""
+    text = ("\n## Modules\n\nThe columns about memory count kernels whose launch reads and writes at least "
+            f"{ENOUGH:,} bytes.\n\n| module | kernels | spills | coalesced below 0.9 | moved above 1.1 | "
+            "median share, A100 | H100 |\n|" + "---|" * 7 + "\n")
+    for module, lines in rows.items():
+        large = [row for row in lines if row.counts is not None and row.least >= ENOUGH]
+        shares = [row.shares for row in large]
+        cells = [module, len(lines), sum(row.spills > 0 for row in lines),
+                 sum(row.coalesced < 0.9 for row in large), sum(row.moved > 1.1 for row in large)]
+        cells += [f"{statistics.median(pair[i][0] for pair in shares):.0%}" if shares else ""
+                  for i in range(len(GPUS))]
+        text += f"| {' | '.join(map(str, cells))} |\n"
+    return text
+
+
 def main():
     ptxas, ptx, counts, page, section = sys.argv[1:]
     files = sorted(pathlib.Path(ptx).glob("*.ptx"))
@@ -143,39 +205,13 @@ def main():
                            stdout=subprocess.PIPE).stdout.splitlines()
     rows = collections.defaultdict(list)
     for kernel, name in zip(kernels, names):
-        row = launches.get(kernel)
-        text = [short(name)]
-        registers = [code[gpu][kernel][0] for gpu in GPUS]
-        spills = [code[gpu][kernel][1] for gpu in GPUS]
-        text.append("/".join(map(str, registers)))
-        text.append("/".join(map(str, spills)) if any(spills) else "0")
-        if row is None:
-            text += ["not executed"] + [""] * 9
-        else:
-            threads = row["block"][0] * row["block"][1] * row["block"][2]
-            blocks = row["grid"][0] * row["grid"][1] * row["grid"][2]
-            least = row["read"] + row["written"]
-            warps = sum(w for w, _ in row["instructions"].values())
-            text.append("/".join(f"{occupancy(gpu, code[name_][kernel][0], row['shared'], threads):.0%}"
-                                 for name_, gpu in GPUS.items()))
-            text.append(f"{row['coalesced'] / row['accesses']:.2f}" if row["accesses"] else "")
-            text.append(f"{row['touched'] * 32 / least:.2f}" if least else "")
-            text.append(f"{row['sectors'] * 32 / least:.2f}" if least else "")
-            text.append(f"{row['lanes'] / least * 4:.1f}" if least else "")
-            text.append(f"{1 - row['lanes'] / (warps * 32):.0%}")
-            text.append(f"{row['conflicts'] / max(row['accesses'], 1):.1f}" if row["conflicts"] else "0")
-            text.append(f"{row['barriers'] / blocks:.0f}")
-            for gpu in GPUS.values():
-                share, limit = predict(gpu, row)
-                text.append(f"{share:.0%} {limit}" if least else "")
-        rows[module_of[kernel]].append("| " + " | ".join(text) + " |")
-    head = (pathlib.Path(__file__).parent / "page.md").read_text()
-    table = ("| kernel | registers | spills | occupancy | coalesced | moved/least | L2/least | instructions | idle | "
-             "conflicts | barriers | A100 | H100 |\n|" + "---|" * 13 + "\n")
+        of_gpu = {gpu: code[gpu][kernel] for gpu in GPUS}
+        rows[module_of[kernel]].append(Row(short(name), of_gpu, launches.get(kernel)))
     with open(page, "w") as out:
-        out.write(head + pathlib.Path(section).read_text())
+        out.write((pathlib.Path(__file__).parent / "page.md").read_text())
+        out.write(summary(rows) + pathlib.Path(section).read_text())
         for module, lines in rows.items():
-            out.write(f"\n## {module}\n\n{table}" + "\n".join(lines) + "\n")
+            out.write(f"\n## {module}\n\n{TABLE}" + "".join(row.text() for row in lines))
 
 
 if __name__ == "__main__":

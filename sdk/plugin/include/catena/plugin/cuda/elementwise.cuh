@@ -40,8 +40,8 @@ void each(const Queue& queue, std::int64_t n, const Rule& rule) {
     if (n > 0) queue.launch(&each_kernel<Rule>, queue.grid(n), block, rule, n);
 }
 
-// Returns the value of the thread of the warp with index `thread`, modulo 32. All threads of the warp
-// must call it.
+// Returns the value of the thread of the warp with index `thread`, modulo 32. All threads of the
+// warp must call it.
 template <class V>
 __device__ __forceinline__ V value_of_thread(const V& own, int thread) {
     static_assert(std::is_trivially_copyable_v<V>);

@@ -156,7 +156,7 @@ struct Fold {
         share(inner);
     }
 
-    // Returns the offset of the lane's next term, given its number and the offset of the current one.
+    // Returns the offset of the lane's next term, given its number and the current term's offset.
     CATENA_FN std::int64_t next(std::int64_t base, std::int64_t term, std::int64_t place,
                                 std::int64_t step) const {
         return step != 0 ? place + step : base + reduced.locate(term);

@@ -163,9 +163,8 @@ struct RmspropGravesUpdate {
     template <class T>
     CATENA_FN static void update(T& param, T grad, T& n, T& g, T& delta, T lr, T alpha, T momentum,
                                  T eps) {
-        const T share = T(1) - alpha;
-        n += share * (grad * grad - n);
-        g += share * (grad - g);
+        n = alpha * n + (T(1) - alpha) * grad * grad;
+        g = alpha * g + (T(1) - alpha) * grad;
         const T variance = math::max(n - g * g, T(0));  // rounding may make it negative
         delta = momentum * delta - lr * grad / math::sqrt(variance + eps);
         param += delta;

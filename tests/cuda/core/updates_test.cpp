@@ -101,6 +101,12 @@ std::size_t wrong(const std::vector<double>& got, const std::vector<double>& wan
         if (!(std::abs(got[i] - wanted[i]) <= share * std::max(std::abs(wanted[i]), 0.25))) ++n;
     return n;
 }
+// Whether the compiler may fuse other products and sums in the kernel for many tensors than in the one
+// for one: a * b + c * d has two ways. nvcc does so here, and a GPU's assembler may elsewhere.
+bool is_fused_differently(const catena_function& function) {
+    return !emulated || std::string(function.name) == "catena.rmsprop_graves_update";
+}
+
 // Three steps of both: with attributes in memory, with those of the call, and recorded. Returns the
 // number of launches that the recording has.
 std::uint64_t compare(const catena_function& function, const Example& example,
@@ -130,8 +136,9 @@ std::uint64_t compare(const catena_function& function, const Example& example,
             CAPTURE(sizes[k]);
             const auto got = together[k][i].to_vector<double>();
             const auto one = alone[k][i].to_vector<double>();
-            // A GPU's assembler may fuse other products and sums in one kernel than in the other.
-            CHECK(wrong(got, one, emulated ? 0 : 16 * precision(dtypes[i])) == 0);
+            if (is_fused_differently(function))
+                CHECK(wrong(got, one, 16 * precision(dtypes[i])) == 0);
+            else CHECK(wrong(got, one, 0) == 0);
             CHECK(wrong(got, expected[k][i].to_vector<double>(), tolerance(dtypes[i])) == 0);
         }
     return capture.size();

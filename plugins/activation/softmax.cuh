@@ -8,7 +8,7 @@
 namespace catena::plugins {
 
 template <class T, bool log>
-__global__ void __launch_bounds__(cuda::block, 1)  // see flat_kernel
+__global__ void __launch_bounds__(cuda::block, 1)
     softmax_kernel(const cuda::Lines lines, const T* x, T* y, bool add) {
     using C = cuda::Compute<T>;
     using Sum = cuda::LogSum<C>;
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(cuda::block, 1)  // see flat_kernel
 
 // gx = y * (gy - sum of y * gy), or for log_softmax gy - e^y * sum of gy.
 template <class T, bool log>
-__global__ void __launch_bounds__(cuda::block, 1)  // see flat_kernel
+__global__ void __launch_bounds__(cuda::block, 1)
     softmax_gradient_kernel(const cuda::Lines lines, const T* y, const T* gy, T* gx, bool add) {
     using C = cuda::Compute<T>;
     const cuda::Line line(lines);

@@ -28,7 +28,7 @@ struct Strided {
 template <class T>
 struct Tiles {
     cuda::Walk<2> others;        // the other axes: offsets in from and to
-    cuda::Divider tiles, lines;  // along the last axis, and along `across`
+    cuda::Divider tiles, lines;  // numbers of tiles along the last axis, and along `across`
     std::int64_t last, across;   // extents
     std::int64_t from_step;      // of the last axis in from
     std::int64_t to_step;        // of `across` in to
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(cuda::block) tile_kernel(const __grid_constant
 template <class T>
 bool move_tiles(const cuda::Queue& queue, const cuda::Walk<1>& walk, const T* from, T* to,
                 bool add) {
-    constexpr std::int64_t least = tile_side / 2;
+    constexpr std::int64_t least = tile_side / 2;  // of shorter axes, tiles would be mostly empty
     const int last = walk.n_axes - 1;
     const auto extent = [&](int d) { return static_cast<std::int64_t>(walk.extent[d].divisor()); };
     int across = 0;

@@ -1,4 +1,5 @@
-// Comparisons on CUDA: one kernel for all relations, which reads as many bytes as one for each.
+// Comparisons on CUDA. One kernel serves all relations: it is as fast as one for each would be, because
+// memory limits both.
 #pragma once
 
 #include <catena/plugin/cuda/formula.cuh>

@@ -35,7 +35,10 @@ private:
         if constexpr (relations == equal) return x0 == x1;
         else if constexpr (relations == greater) return x0 > x1;
         else if constexpr (relations == (greater | equal)) return x0 >= x1;
-        else return x0 != x1;
+        else {
+            static_assert(relations == (less | greater | unordered));
+            return x0 != x1;
+        }
     }
 };
 

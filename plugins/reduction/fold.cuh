@@ -51,56 +51,41 @@ __global__ void __launch_bounds__(cuda::block, 1)  // see flat_kernel
     fold_kernel(const __grid_constant__ Folding<S, T, Finish> p) {
     using Total = typename S::Total;
     using C = typename S::Number;
-    constexpr int run = 64;     // elements of a state
-    constexpr int at_once = 4;  // that are loaded before they are taken, to wait for memory once
-    const cuda::Fold& f = p.fold;
-    const int t = static_cast<int>(threadIdx.x);
-    const int kept_lane = f.rows ? t / f.reduced_lanes : t % f.kept_lanes;
-    const int lane = f.rows ? t % f.reduced_lanes : t / f.kept_lanes;
-    const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * f.kept_lanes + kept_lane;
-    const bool there = k < f.kept.size;
-    const std::int64_t base = f.kept.locate(there ? k : 0);
-    std::int64_t i = static_cast<std::int64_t>(blockIdx.y) * f.per_split;
-    const std::int64_t last = !there                             ? 0
-                              : i + f.per_split < f.reduced.size ? i + f.per_split
-                                                                 : f.reduced.size;
-    i += lane;
-    const std::int64_t step = f.reduced.step(f.reduced_lanes);
-    std::int64_t place = base + f.reduced.locate(i);
-    Total total = Total::start();
+    constexpr int run = 64;  // elements of a state
+    cuda::FoldTerms terms(p.fold);
     const auto next = [&] {
-        C x = static_cast<C>(cuda::load_as<cuda::Compute<T>>(p.x[place]));
+        C x = static_cast<C>(cuda::load_as<cuda::Compute<T>>(p.x[terms.next()]));
         if constexpr (HasOpposite<S>)
             if (p.finish.opposite != 0) x = S::opposite(x);
-        i += f.reduced_lanes;
-        place = f.next(base, i, place, step);
         return x;
     };
+    Total total = Total::start();
     CATENA_ROLL
-    while (i < last) {
-        const std::int64_t from = i;
+    while (terms.has(1)) {
+        const std::int64_t from = terms.term;
         S state = S::start();
         int n = 0;
         const auto take = [&](C x) {
-            state.take(x, static_cast<Place<C>>(n * f.reduced_lanes), C(1) / static_cast<C>(n + 1));
+            state.take(x, static_cast<Place<C>>(n * p.fold.reduced_lanes),
+                       C(1) / static_cast<C>(n + 1));
             ++n;
         };
         CATENA_ROLL
-        while (n < run && i + (at_once - 1) * f.reduced_lanes < last) {
-            C values[at_once];
+        while (n < run && terms.has(cuda::terms_at_once)) {
+            C values[cuda::terms_at_once];
             CATENA_UNROLL
             for (C& x : values) x = next();
             CATENA_UNROLL
             for (const C x : values) take(x);
         }
         CATENA_ROLL
-        while (n < run && i < last) take(next());
+        while (n < run && terms.has(1)) take(next());
         total.join(Total::of(state, n, from));
     }
-    total = cuda::join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, JoinTotals());
-    if (lane != 0 || !there) return;
-    if (p.partial != nullptr) p.partial[blockIdx.y * f.kept.size + k] = total;
-    else p.finish.put(k, total);
+    total = terms.join(total, JoinTotals());
+    if (terms.lane != 0 || !terms.there) return;
+    if (p.partial != nullptr) p.partial[blockIdx.y * p.fold.kept.size + terms.sum] = total;
+    else p.finish.put(terms.sum, total);
 }
 // Joins the totals of the splits. A block has several lanes for each of `across` adjacent results.
 template <class Total, class Finish>
@@ -118,19 +103,20 @@ __global__ void __launch_bounds__(cuda::block)
     if (lane == 0 && k < n) finish.put(k, total);
 }
 
-// The state whose kernel computes S, with or without opposites.
+// The state whose kernel computes S. With `opposite`, the kernel takes the opposites of elements, and
+// stores the opposite of its result.
 template <class S>
-struct Standing {
+struct Computing {
     using type = S;
     static constexpr bool opposite = false;
 };
 template <class C, class I, bool places>
-struct Standing<Extreme<C, I, false, places>> {
+struct Computing<Extreme<C, I, false, places>> {
     using type = Extreme<C, I, true, places>;
     static constexpr bool opposite = true;
 };
 template <class C>
-struct Standing<Truth<C, false>> {
+struct Computing<Truth<C, false>> {
     using type = Truth<C, true>;
     static constexpr bool opposite = true;
 };
@@ -138,10 +124,10 @@ struct Standing<Truth<C, false>> {
 template <class State, class F, class T, class Finish, class A, class B>
 void fold(const cuda::Call<F>& call, Tensor<const T> x, const Kept& shape, const Finish& finish,
           Into<A> first, Into<B> second) {
-    using S = typename Standing<State>::type;
+    using S = typename Computing<State>::type;
     using Total = typename S::Total;
     using Put = Finished<S, Finish, A, B>;
-    const Put put = {finish, first.y, second.y, first.add, second.add, Standing<State>::opposite};
+    const Put put = {finish, first.y, second.y, first.add, second.add, Computing<State>::opposite};
     const auto join = [&](std::int64_t n, const Total* partial, std::int64_t splits) {
         const std::int64_t across = cuda::ceil2(std::min<std::int64_t>(n, 32));
         call.launch(&join_splits_kernel<Total, Put>,

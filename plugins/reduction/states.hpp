@@ -7,8 +7,8 @@
 //   merge(other, n)        joins the lane of other elements; both lanes have n elements
 //   Total::of(lane, n, from) a lane of n elements, of a piece that begins with element `from`
 //   join(total)            joins other elements
-//   opposite(x)            optional, for a kernel that serves two functions: the smallest element is
-//                          the opposite of the largest opposite
+//   opposite(x)            optional: -x for extremes, because the minimum of x is -(maximum of -x), and
+//                          !x for truth, because all of x is !(any of !x)
 #pragma once
 
 #include <catena/plugin.hpp>

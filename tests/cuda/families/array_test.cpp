@@ -112,6 +112,15 @@ TEST_CASE_TEMPLATE("put_item: zeros but for a slice", T, float, double, Float16,
     }
 }
 
+TEST_CASE("transpose: elements of one byte") {
+    for (const catena_dtype dtype : {plugin::dtype_of<bool>(), plugin::dtype_of<std::uint8_t>()})
+        for (const Dims& shape : {Dims{33, 70}, Dims{16, 3, 40}}) {
+            const Array x = Array::random<double>(shape, 1, 0, 200).to(dtype);
+            CHECK(world().forward("catena.transpose", {x}, {}, on("cuda"))[0] ==
+                  world().forward("catena.transpose", {x}, {}, on("cpu"))[0]);
+        }
+}
+
 TEST_CASE_TEMPLATE("transpose: long and small axes, the last one where it was", T, float, double,
                    Float16, BFloat16) {
     for (const std::int64_t rows : {31, 32, 33, 64, 65, 130})
@@ -127,6 +136,8 @@ TEST_CASE_TEMPLATE("transpose: long and small axes, the last one where it was", 
     check_transpose<T>({2, 3, 40, 30}, {0, 2, 3, 1});
     check_transpose<T>({6, 33, 5, 34}, {3, 0, 2, 1});
     check_transpose<T>({2, 300, 2}, {});
+    for (const std::int64_t few : {15, 16, 17})
+        check_transpose<T>({few, 2, few}, {2, 1, 0}, few == 16);
     check_transpose<T>({1, 40, 1, 50}, {3, 2, 1, 0});
     check_transpose<T>({7}, {});
     check_transpose<T>({}, {});

@@ -58,7 +58,7 @@ TEST_CASE_TEMPLATE("embed_id: sizes, shapes, what is ignored", T, float, double,
 
 TEST_CASE_TEMPLATE("embed_id: one id for all, many ids, numbers of them around powers of two", T,
                    float, double) {
-    for (const std::int64_t n : {7, 8, 9, 16, 100, 1000, 2047, 2048, 2049}) {
+    for (const std::int64_t n : {7, 8, 9, 16, 100, 1000, 1023, 1024, 1025, 2047, 2048, 2049}) {
         check_embed<T>({n}, Ids(static_cast<std::size_t>(n), 3), 5, 5);
         check_embed<T>({n}, draw_ids(n, 40, 5), 40, 16, {}, n % 2 == 0);
     }

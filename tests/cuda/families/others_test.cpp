@@ -24,10 +24,41 @@ TEST_CASE("softmax: 300000 classes; scores that are masked, huge, infinite or Na
     };
     CHECK(softmax({-inf, 1, -inf, 1}) == std::vector<double>{0, 0.5, 0, 0.5});
     CHECK(softmax({3e38, 3e38, -3e38}) == std::vector<double>{0.5, 0.5, 0});
+    std::vector<double> masked(700, -inf), half(700, 0);  // lines that several warps read
+    masked[650] = 2;
+    for (const std::size_t i : {300, 600}) half[i] = 1e30;
+    for (std::size_t i = 0; const double v : softmax(masked)) CHECK(v == (i++ == 650 ? 1 : 0));
+    for (std::size_t i = 0; const double v : softmax(half)) {
+        CHECK(v == (i == 300 || i == 600 ? 0.5 : 0));
+        ++i;
+    }
+    for (const double wrong : {inf, no_number}) {
+        half[500] = wrong;
+        for (const double v : softmax(half)) CHECK(std::isnan(v));
+    }
     for (const std::vector<double>& bad :
          {std::vector<double>{1, no_number, 2}, std::vector<double>{inf, 0, 1},
-          std::vector<double>{-inf, -inf}})
+          std::vector<double>{-inf, -inf}, std::vector<double>(700, -inf)})
         for (const double v : softmax(bad)) CHECK(std::isnan(v));
+}
+
+TEST_CASE_TEMPLATE("comparisons: smaller, equal, larger, infinite, NaN", T, float, double, Float16,
+                   BFloat16, std::int32_t, std::int64_t, bool) {
+    std::vector<double> values = {0, 1, 0};
+    if (!std::is_same_v<T, bool>) values.insert(values.end(), {-1, 7});
+    if (plugin::dtype_of<T>().code != CATENA_CODE_INT && !std::is_same_v<T, bool>)
+        values.insert(values.end(), {inf, -inf, no_number, -0.0});
+    const auto n = static_cast<std::int64_t>(values.size());
+    const Array x = Array::from<double>(values, {n}).to(plugin::dtype_of<T>());
+    const Array column = Array::from<double>(values, {n, 1}).to(plugin::dtype_of<T>());
+    for (const char* name :
+         {"catena.is_equal", "catena.is_not_equal", "catena.is_greater", "catena.is_greater_equal",
+          "catena.equal", "catena.greater", "catena.greater_equal"}) {
+        const bool in_bool = std::string_view(name).starts_with("catena.is_");
+        if (std::is_same_v<T, bool> && !in_bool) continue;
+        check_both<T>(name, {x, column}, {}, false);
+        check_both<T>(name, {x, x}, {}, false);
+    }
 }
 
 TEST_CASE_TEMPLATE("lstm: gates side by side and apart, rows without input", T, float, double,

@@ -66,7 +66,7 @@ struct Profile {
     };
     std::vector<Count> instructions;
     std::uint64_t accesses = 0;   // of global memory, by warps
-    std::uint64_t coalesced = 0;  // those that move no more sectors than their bytes fill
+    std::uint64_t coalesced = 0;  // those that move at most one sector more than their bytes fill
     std::uint64_t sectors = 0;    // of 32 bytes; once for each block, whose cache keeps them
     std::unordered_set<std::uint64_t> touched;  // different sectors, for all blocks together
     std::uint64_t read = 0, written = 0;        // different bytes

@@ -32,7 +32,7 @@ struct Touched {
 };
 
 // The bytes of a Touch. Blocks on two OS threads may note accesses of one word at the same time; a Touch
-// is read and written at once, so that it never has parts of two accesses.
+// is written at once, so that it never has parts of two accesses.
 struct TouchBits {
     std::uint64_t low, high;
     static constexpr int bytes_at = 56, spread_at = 61;  // in high

@@ -101,7 +101,7 @@ TEST_CASE("a wrong stride: elements that two threads write, and elements that no
     const Memory<float> x(ones), y(ones);
     REQUIRE(launch(kernels.wrong_stride, 2, 256, 0, nullptr, (const float*)x.data, y.data, 1024) ==
             cudaSuccess);
-    check_fault(cudaErrorLaunchFailure, "wrong_stride", "wrong_stride", "",
+    check_fault(cudaErrorLaunchFailure, "wrong_stride", "wrong_stride", "st.global.f32",
                 "block (1, 0, 0), thread (", "race");
     std::vector<float> different(1024);
     for (std::size_t i = 0; i < different.size(); ++i) different[i] = static_cast<float>(i);

@@ -8,6 +8,7 @@ wrote.
 """
 import collections
 import concurrent.futures
+import functools
 import json
 import math
 import os
@@ -23,17 +24,17 @@ import sys
 GPUS = {
     "A100": dict(arch="sm_80", processors=108, clock=1.41e9, bandwidth=1.555e12, threads=2048, blocks=32,
                  registers=65536, shared=164 << 10, float32=64, float64=32, integer=64, special=16,
-                 convert=16, convert64=16, memory=32, shuffle=32),
+                 convert=16, convert64=16, loads=32, shuffle=32),
     "H100": dict(arch="sm_90", processors=132, clock=1.83e9, bandwidth=3.35e12, threads=2048, blocks=32,
                  registers=65536, shared=228 << 10, float32=128, float64=64, integer=64, special=16,
-                 convert=64, convert64=16, memory=32, shuffle=32),
+                 convert=64, convert64=16, loads=32, shuffle=32),
 }
 
 # How many machine instructions of which kind an instruction of PTX becomes: the first pattern that
 # fits. Divisions and square roots are short programs. Parameters are operands, and moves mostly vanish.
 COSTS = [
     (r"ld\.param|mov\.|cvta|ret|exit|call|bra\.uni|pack|unpack|cvt\.[us]64\.[us]32|cvt\.[us]32\.[us]64", []),
-    (r"(ld|st|atom|red)\.", [("memory", 1)]),
+    (r"(ld|st|atom|red)\.", [("loads", 1)]),
     (r"bar\.|shfl|vote|redux|match", [("shuffle", 1)]),
     (r"(div|rcp)\.rn\.f64", [("float64", 20), ("special", 1)]),
     (r"sqrt\.rn\.f64", [("float64", 20), ("special", 1)]),
@@ -52,13 +53,11 @@ COSTS = [
     (r".*[usb]64", [("integer", 2)]),
     (r"", [("integer", 1)]),
 ]
-FLOATING = re.compile(r"(add|sub|mul|fma)\..*f(32|64)")
 
 
-def costs_of(name, known={}):
-    if name not in known:
-        known[name] = next(cost for pattern, cost in COSTS if re.match(pattern, name))
-    return known[name]
+@functools.cache
+def costs_of(name):
+    return next(cost for pattern, cost in COSTS if re.match(pattern, name))
 
 
 def machine_code(ptxas, file, arch):
@@ -168,7 +167,7 @@ TABLE = ("| kernel | registers | spills | occupancy | coalesced | moved/least | 
          "idle | conflicts | barriers | A100 | H100 |\n|" + "---|" * 13 + "\n")
 
 
-ENOUGH = 4096
+ENOUGH = 4096  # bytes: less fills few sectors
 
 
 def summary(rows):

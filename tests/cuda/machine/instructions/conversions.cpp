@@ -92,7 +92,7 @@ D converted(S s, int mode) {
         if (x >= past) return std::numeric_limits<D>::max();
         return static_cast<D>(x);
     } else if constexpr (is_floating<D>) {
-        return static_cast<D>(s);
+        return (mode & saturate) == 0 ? static_cast<D>(s) : s > 0 ? D(1) : D(0);
     } else {
         if ((mode & saturate) != 0) {
             const SignedWide x = s;

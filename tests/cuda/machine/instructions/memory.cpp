@@ -177,7 +177,8 @@ u32 ballot(const Warp& w, const Instruction& in) {
     const u8* const p = w.at<u8>(in.at[2]);
     const u8 flip = (in.target & combine_not) != 0 ? 1 : 0;
     u32 bits = 0;
-    for_lanes(w, [&](int i) { bits |= static_cast<u32>(p[i] ^ flip) << i; });
+    for (u32 rest = w.active; rest != 0; rest &= rest - 1)
+        bits |= static_cast<u32>(p[__builtin_ctz(rest)] ^ flip) << __builtin_ctz(rest);
     return bits;
 }
 template <auto f, class D>
@@ -201,8 +202,8 @@ void match_any(Warp& w, const Instruction& in) {
     u32* const d = w.at<u32>(in.at[0]);
     for_lanes(w, [&](int i) {
         u32 same = 0;
-        for_lanes(w, [&](int k) { same |= static_cast<u32>(values[k] == values[i]) << k; });
-        d[i] = same;
+        for (int k = 0; k < 32; ++k) same |= static_cast<u32>(values[k] == values[i]) << k;
+        d[i] = same & w.active;
     });
 }
 void nothing(Warp&, const Instruction&) {}

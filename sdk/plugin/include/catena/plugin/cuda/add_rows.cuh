@@ -7,8 +7,8 @@
 
 namespace catena::plugin::cuda {
 
-// Sorts the ids' positions by row, then by position. A key is row * 2^bits + position; the row
-// `rows` stands for an id without a row.
+// A key to sort the ids' positions by row, then by position: row * 2^bits + position. The row `rows`
+// stands for an id without a row.
 template <class Ids>
 struct RowKeys {
     __device__ __forceinline__ std::uint64_t operator()(std::int64_t i) const {
@@ -21,8 +21,8 @@ struct RowKeys {
     std::int64_t n;
     std::int64_t bits;
 };
-// Merges pairs of sorted runs of 2^bits keys: returns the new index of key i, which counts the keys
-// before it in its run and smaller keys of the other.
+// Returns the index of key i after pairs of sorted runs of 2^bits keys are merged: the number of keys
+// before it in its run, and of smaller keys in the other.
 __device__ __forceinline__ std::int64_t merged_index(const std::uint64_t* from, std::int64_t n,
                                                      std::int64_t bits, std::int64_t i) {
     const std::int64_t run = i >> bits;

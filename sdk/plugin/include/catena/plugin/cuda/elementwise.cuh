@@ -54,8 +54,8 @@ __device__ __forceinline__ V value_of_thread(const V& own, int thread) {
     return other;
 }
 
-// Combines the values of a group of threads pairwise, in a fixed order. Each of them gets the
-// result. The group has `lanes` threads, a power of two, whose indices in the block differ by
+// Combines the values of a group of threads in a fixed order. Each of them gets the result. The
+// group has `lanes` threads, a power of two, whose indices in the block differ by
 // `step`, another; the calling thread is number `lane`. All threads of the block must call it.
 template <class V, class Join>
 __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, const Join& join) {
@@ -63,12 +63,14 @@ __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, co
     __shared__ V shared[block];
     const int t = static_cast<int>(threadIdx.x);
     const int first = t - lane * step;
-    CATENA_ROLL  // afterwards the first thread of the group in each warp has the warp's value
-        for (int apart = step; apart < warp && apart < lanes * step; apart *= 2) {
+    if (lanes == 1) return own;
+    // Afterwards the first thread of the group in each warp has the warp's value.
+    CATENA_ROLL
+    for (int apart = step; apart < warp && apart < lanes * step; apart *= 2) {
         const V next = value_of_thread(own, t + apart);
         own = join(own, next);
     }
-    if (lanes * step <= warp || lanes == 1) return value_of_thread(own, first);
+    if (lanes * step <= warp) return value_of_thread(own, first);
     __syncthreads();  // `shared` is no longer read by an earlier call
     shared[t] = own;
     __syncthreads();
@@ -203,8 +205,8 @@ __device__ __forceinline__ void apply_flat(const Op& op, const void* const* in, 
     }
 }
 
-// At least one block of a multiprocessor: without this number, ptxas spills a few registers of some
-// kernels to make room for more threads, which are not needed where each loads 16 bytes at a time.
+// The 1, blocks for each multiprocessor, is the least. Without it, ptxas aims at more blocks, and
+// spills registers of some kernels.
 template <class Op>
 __global__ void __launch_bounds__(block, 1) flat_kernel(const __grid_constant__ Flat<Op> p) {
     const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * block + threadIdx.x;

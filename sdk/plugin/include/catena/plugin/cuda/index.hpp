@@ -117,8 +117,8 @@ struct Walk {
     std::int64_t stride[CATENA_MAX_NDIM][n_operands] = {};
 };
 
-// Returns the number of threads, a power of two, that share n adjacent elements: a warp or less has
-// one element each, more threads have at least 8, so that joining their results costs little.
+// Returns the number of threads, a power of two, that share n adjacent elements. Each thread of more
+// than a warp has at least 4 elements, so that joining their results costs little.
 inline std::int64_t lanes_of_row(std::int64_t n) {
     return std::max(std::min<std::int64_t>(32, ceil2(n)), ceil2((n + 7) / 8));
 }
@@ -154,12 +154,6 @@ struct Fold {
         build(kept, 0);
         build(reduced, 1);
         share(inner);
-    }
-
-    // Returns the offset of the lane's next term, given its number and the current term's offset.
-    CATENA_FN std::int64_t next(std::int64_t base, std::int64_t term, std::int64_t place,
-                                std::int64_t step) const {
-        return step != 0 ? place + step : base + reduced.locate(term);
     }
 
     static constexpr int block = 256;  // threads: kept_lanes times reduced_lanes

@@ -68,20 +68,21 @@ __device__ __forceinline__ V join_lanes(const Lines& lines, const Line& line, V 
     return join_lanes(own, line.lane, lines.lanes, line.step, join);
 }
 
-// The maximum of numbers, and the sum of e^(number - maximum). Joining them does not overflow.
+// The maximum of numbers, and the sum of e^(number - maximum), in which -inf counts as 0. The sum is
+// NaN if a number is inf or NaN. Joining two does not overflow.
 template <class C>
 struct LogSum {
     static __device__ __forceinline__ C lowest() { return -std::numeric_limits<C>::infinity(); }
     static __device__ __forceinline__ LogSum join(const LogSum& a, const LogSum& b) {
         const bool first = a.most > b.most;
         const C top = first ? a.most : b.most;
-        const C by = top == lowest() ? C(0) : top;  // if all numbers are -inf, subtracts 0
-        const C rest = top - by;                    // 0, -inf if all numbers are, or NaN
-        const C unit = rest == C(0) ? C(1) : rest == rest ? C(0) : rest;  // e^rest
+        const C by = top == lowest() ? C(0) : top;  // not -inf - -inf
         const C less = math::exp((first ? b.most : a.most) - by);
-        return {top, (first ? a.sum : b.sum) * unit + (first ? b.sum : a.sum) * less};
+        return {top, (first ? a.sum : b.sum) + (first ? b.sum : a.sum) * less};
     }
-    __device__ __forceinline__ void take(C x) { *this = join(*this, {x, C(1)}); }
+    __device__ __forceinline__ void take(C x) {
+        *this = join(*this, {x, x == lowest() ? C(0) : C(1) + (x - x)});  // x - x: 0 or NaN
+    }
     C most, sum;
 };
 

@@ -22,6 +22,51 @@ struct Repeats {
     Shape from, to;
 };
 
+// The terms that a thread of a Fold's block adds up: their offsets in the tensor, one after another.
+class FoldTerms {
+public:
+    __device__ __forceinline__ explicit FoldTerms(const Fold& fold) : f_(fold) {
+        const int t = static_cast<int>(threadIdx.x);
+        const int kept_lane = f_.rows ? t / f_.reduced_lanes : t % f_.kept_lanes;
+        lane = f_.rows ? t % f_.reduced_lanes : t / f_.kept_lanes;
+        sum = static_cast<std::int64_t>(blockIdx.x) * f_.kept_lanes + kept_lane;
+        there = sum < f_.kept.size;
+        base_ = f_.kept.locate(there ? sum : 0);
+        term = static_cast<std::int64_t>(blockIdx.y) * f_.per_split;
+        const std::int64_t end = term + f_.per_split;
+        last_ = !there ? 0 : end < f_.reduced.size ? end : f_.reduced.size;
+        term += lane;
+        step_ = f_.reduced.step(f_.reduced_lanes);
+        place_ = base_ + f_.reduced.locate(term);
+    }
+    // Whether there are n more terms.
+    __device__ __forceinline__ bool has(int n) const {
+        return term + (n - 1) * f_.reduced_lanes < last_;
+    }
+    __device__ __forceinline__ std::int64_t next() {
+        const std::int64_t place = place_;
+        term += f_.reduced_lanes;
+        place_ = step_ != 0 ? place_ + step_ : base_ + f_.reduced.locate(term);
+        return place;
+    }
+    // Joins the values of all threads of the sum.
+    template <class V, class Join>
+    __device__ __forceinline__ V join(const V& own, const Join& of_two) const {
+        return join_lanes(own, lane, f_.reduced_lanes, f_.rows ? 1 : f_.kept_lanes, of_two);
+    }
+
+    int lane;           // of the sum
+    bool there;         // whether the thread has a sum
+    std::int64_t sum;   // its number
+    std::int64_t term;  // the number of the next term
+
+private:
+    const Fold& f_;
+    std::int64_t base_, last_, step_, place_;
+};
+// Terms that are loaded before the first of them is used: a thread waits for memory once for all.
+inline constexpr int terms_at_once = 4;
+
 namespace detail {
 
 template <class Op>
@@ -57,48 +102,30 @@ __device__ __forceinline__ typename Op::Value term_at(const Summed<Op>& p, std::
 template <class Op, class Out>
 __global__ void __launch_bounds__(block, 1) sum_kernel(const __grid_constant__ Summed<Op> p) {
     using Acc = Accumulator<typename Op::Value>;
-    constexpr int run = 16;     // terms that are added one after the other
-    constexpr int at_once = 4;  // that are loaded before they are added, to wait for memory once
-    const Fold& f = p.fold;
-    const int t = static_cast<int>(threadIdx.x);
-    const int kept_lane = f.rows ? t / f.reduced_lanes : t % f.kept_lanes;
-    const int lane = f.rows ? t % f.reduced_lanes : t / f.kept_lanes;
-    const std::int64_t sum = static_cast<std::int64_t>(blockIdx.x) * f.kept_lanes + kept_lane;
-    const bool there = sum < f.kept.size;
-    const std::int64_t base = f.kept.locate(there ? sum : 0);
-    std::int64_t term = static_cast<std::int64_t>(blockIdx.y) * f.per_split;
-    const std::int64_t last = !there                                ? 0
-                              : term + f.per_split < f.reduced.size ? term + f.per_split
-                                                                    : f.reduced.size;
-    term += lane;
-    const std::int64_t step = f.reduced.step(f.reduced_lanes);
-    std::int64_t place = base + f.reduced.locate(term);
+    constexpr int run = 16;  // terms that are added one after the other
+    FoldTerms terms(p.fold);
     Acc total = 0;
-    const auto next_term = [&] {
-        const Acc value = static_cast<Acc>(term_at<Op>(p, place));
-        term += f.reduced_lanes;
-        place = f.next(base, term, place, step);
-        return value;
-    };
     CATENA_ROLL
-    while (term < last) {
+    while (terms.has(1)) {
         Acc part = 0;
         int i = 0;
         CATENA_ROLL
-        for (; i < run && term + (at_once - 1) * f.reduced_lanes < last; i += at_once) {
-            Acc values[at_once];
+        for (; i < run && terms.has(terms_at_once); i += terms_at_once) {
+            Acc values[terms_at_once];
             CATENA_UNROLL
-            for (Acc& value : values) value = next_term();
+            for (Acc& value : values) value = static_cast<Acc>(term_at<Op>(p, terms.next()));
             CATENA_UNROLL
             for (const Acc& value : values) part += value;
         }
         CATENA_ROLL
-        for (; i < run && term < last; ++i) part += next_term();
+        for (; i < run && terms.has(1); ++i) part += static_cast<Acc>(term_at<Op>(p, terms.next()));
         total += part;
     }
-    total = join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, std::plus());
-    if (lane != 0 || !there) return;
-    if (p.partial != nullptr) static_cast<Acc*>(p.partial)[blockIdx.y * f.kept.size + sum] = total;
+    total = terms.join(total, std::plus());
+    if (terms.lane != 0 || !terms.there) return;
+    const std::int64_t sum = terms.sum;
+    if (p.partial != nullptr)
+        static_cast<Acc*>(p.partial)[blockIdx.y * p.fold.kept.size + sum] = total;
     else store(static_cast<Out*>(p.out[0])[sum], p.add != 0, static_cast<Compute<Out>>(total));
 }
 // Adds the partial sums of each sum. A block has several lanes for each of `across` adjacent sums.

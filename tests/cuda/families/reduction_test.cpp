@@ -128,6 +128,10 @@ TEST_CASE_TEMPLATE("splits: means, variances, sums of exponentials", T, float, d
     }
 }
 
+TEST_CASE_TEMPLATE("splits: sums", T, float, double, Float16, BFloat16) {
+    check_both<T>("catena.sum", {draw<T>({rows, columns}, 1)}, along(0));
+}
+
 TEST_CASE("splits: of rows, of axes between others, more than the threads that join them") {
     const auto check = [](const Array& x, const Attrs& attrs, bool add) {
         for (const char* name : {"catena.max", "catena.mean", "catena.var", "catena.logsumexp"})

@@ -47,10 +47,14 @@ void load(Warp& w, const Instruction& in) {
     const int first = __builtin_ctz(w.active);
     if ((in.at[4] & 1) != 0 && (w.address(in, first) & window_mask) == param_window) {
         // An argument of the kernel: the same for all lanes.
-        const auto* const from =
-            static_cast<const unsigned char*>(w.access(in, first, w.address(in, first), false));
+        const Block& b = *w.block;
+        const u64 address = w.address(in, first), at = address & ~window_mask;
+        const bool quick = (at & (in.bytes - 1)) == 0 && at + in.bytes <= b.code->argument_bytes &&
+                           (in.space == Space::param || in.space == Space::generic);
+        const void* const from =
+            quick ? b.launch->arguments + at : w.access(in, first, address, false);
         for (u32 rest = w.active; rest != 0; rest &= rest - 1)
-            put<M>(w, in, __builtin_ctz(rest), from);
+            put<M>(w, in, __builtin_ctz(rest), static_cast<const unsigned char*>(from));
     } else if (in.bytes == sizeof(M)) {
         load_lanes<M, sizeof(M)>(w, in);
     } else {

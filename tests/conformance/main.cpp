@@ -104,7 +104,7 @@ int run(const Arguments& arguments) {
     Settings settings;
     if (!arguments.device.empty()) {
         settings.device = arguments.device.c_str();
-        settings.elements = 4000;  // several blocks; the host's threads are not used
+        settings.elements = 2000;  // several blocks; the host's threads are not used
     }
     const char* const slower = std::getenv("CATENA_SLOWER");  // factor for the time limit
     const itimerval limit = {{}, {1200 * (slower == nullptr ? 1 : std::atoi(slower)), 0}};

@@ -41,34 +41,23 @@ using Compute = std::conditional_t<is_half<T>, float, T>;
 // dynamic shared memory, which kernels do not use otherwise. The size is the same for all threads,
 // and no kernel needs an additional parameter.
 __device__ __forceinline__ bool any_half_is_bfloat() {
-#if defined(__CUDA_ARCH__)
     unsigned bytes;
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
     return bytes != 0;
-#else  // host code
-    return false;
-#endif
 }
 
 // Converts one element as half.hpp does, with the hardware's instructions if available.
 template <class C, class T>
 __device__ __forceinline__ C load_as(T x) {
     if constexpr (std::is_same_v<T, AnyHalf>) {
-#if defined(__CUDA_ARCH__)  // computes both and selects: a branch would duplicate loops
+        // Computes both and selects: a branch would duplicate loops.
         const auto narrow = load_as<C>(Float16{x.bits});
         const auto wide = load_as<C>(BFloat16{x.bits});
         return any_half_is_bfloat() ? wide : narrow;
-#else
-        return any_half_is_bfloat() ? load_as<C>(BFloat16{x.bits}) : load_as<C>(Float16{x.bits});
-#endif
     } else if constexpr (std::is_same_v<T, Float16>) {
-#if defined(__CUDA_ARCH__)
         float f;
         asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
         return static_cast<C>(f);
-#else
-        return static_cast<C>(to_float(x));
-#endif
     } else if constexpr (std::is_same_v<T, BFloat16>) {
         return static_cast<C>(to_float(x));  // a shift
     } else {
@@ -78,21 +67,13 @@ __device__ __forceinline__ C load_as(T x) {
 template <class T, class C>
 __device__ __forceinline__ T store_as(C x) {
     if constexpr (std::is_same_v<T, AnyHalf>) {
-#if defined(__CUDA_ARCH__)
         const std::uint16_t narrow = store_as<Float16>(x).bits;
         const std::uint16_t wide = store_as<BFloat16>(x).bits;
         return {any_half_is_bfloat() ? wide : narrow};
-#else
-        return {any_half_is_bfloat() ? store_as<BFloat16>(x).bits : store_as<Float16>(x).bits};
-#endif
     } else if constexpr (std::is_same_v<T, Float16>) {
-#if defined(__CUDA_ARCH__)
         Float16 h;
         asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(static_cast<float>(x)));
         return h;
-#else
-        return to_float16(static_cast<float>(x));
-#endif
     } else if constexpr (std::is_same_v<T, BFloat16>) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
         BFloat16 h;

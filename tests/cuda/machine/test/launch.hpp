@@ -85,6 +85,7 @@ struct Setup {
     std::size_t dynamic_shared_bytes = 0;
     int threads = 1;
     bool reversed = false;
+    machine::Profile* profile = nullptr;
 };
 
 // Launches a kernel whose parameters are the addresses of the buffers, each 8 bytes.
@@ -99,6 +100,7 @@ inline machine::Fault launch(const machine::Kernel& kernel, const Setup& setup,
     launch.dynamic_shared_bytes = setup.dynamic_shared_bytes;
     launch.threads = setup.threads;
     launch.reversed = setup.reversed;
+    launch.profile = setup.profile;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
         REQUIRE(kernel.parameters()[i].bytes == 8);
         const std::uint64_t address = buffers[i]->address();

@@ -7,8 +7,8 @@
 
 namespace catena::plugin::cuda {
 
-// A key to sort the ids' positions by row, then by position: row * 2^bits + position. The row `rows`
-// stands for an id without a row.
+// A key to sort the ids' positions by row, then by position: row * 2^bits + position. The row
+// `rows` stands for an id without a row.
 template <class Ids>
 struct RowKeys {
     __device__ __forceinline__ std::uint64_t operator()(std::int64_t i) const {
@@ -21,8 +21,8 @@ struct RowKeys {
     std::int64_t n;
     std::int64_t bits;
 };
-// Returns the index of key i after pairs of sorted runs of 2^bits keys are merged: the number of keys
-// before it in its run, and of smaller keys in the other.
+// Returns the index of key i after pairs of sorted runs of 2^bits keys are merged: the number of
+// keys before it in its run, and of smaller keys in the other.
 __device__ __forceinline__ std::int64_t merged_index(const std::uint64_t* from, std::int64_t n,
                                                      std::int64_t bits, std::int64_t i) {
     const std::int64_t run = i >> bits;

@@ -117,8 +117,8 @@ struct Walk {
     std::int64_t stride[CATENA_MAX_NDIM][n_operands] = {};
 };
 
-// Returns the number of threads, a power of two, that share n adjacent elements. Each thread of more
-// than a warp has at least 4 elements, so that joining their results costs little.
+// Returns the number of threads, a power of two, that share n adjacent elements. Each thread of
+// more than a warp has at least 4 elements, so that joining their results costs little.
 inline std::int64_t lanes_of_row(std::int64_t n) {
     return std::max(std::min<std::int64_t>(32, ceil2(n)), ceil2((n + 7) / 8));
 }

@@ -68,8 +68,8 @@ __device__ __forceinline__ V join_lanes(const Lines& lines, const Line& line, V 
     return join_lanes(own, line.lane, lines.lanes, line.step, join);
 }
 
-// The maximum of numbers, and the sum of e^(number - maximum), in which -inf counts as 0. The sum is
-// NaN if a number is inf or NaN. Joining two does not overflow.
+// The maximum of numbers, and the sum of e^(number - maximum), in which -inf counts as 0. The sum
+// is NaN if a number is inf or NaN. Joining two does not overflow.
 template <class C>
 struct LogSum {
     static __device__ __forceinline__ C lowest() { return -std::numeric_limits<C>::infinity(); }

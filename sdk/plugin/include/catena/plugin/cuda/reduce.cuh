@@ -22,7 +22,7 @@ struct Repeats {
     Shape from, to;
 };
 
-// The terms that a thread of a Fold's block adds up: their offsets in the tensor, one after another.
+// The terms that a thread of a Fold's block adds up: their offsets in the tensor.
 class FoldTerms {
 public:
     __device__ __forceinline__ explicit FoldTerms(const Fold& fold) : f_(fold) {

@@ -165,9 +165,7 @@ class Row:
 
 TABLE = ("| kernel | registers | spills | occupancy | coalesced | moved/least | L2/least | instructions | "
          "idle | conflicts | barriers | A100 | H100 |\n|" + "---|" * 13 + "\n")
-
-
-ENOUGH = 4096  # bytes: less fills few sectors
+ENOUGH = 4096  # bytes: launches of less are not counted, because they fill few sectors
 
 
 def summary(rows):
